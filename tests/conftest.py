@@ -25,6 +25,25 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cold: processes start as users' do, with everything still to load")
 
 
+def _note_proofs() -> None:
+    import parfocal.judge.verdict as v
+
+    former = v.Cause.__post_init__
+
+    def noted(self):
+        former(self)
+        with open(os.environ["PARFOCAL_PROOFS"], "a") as f:
+            f.write(
+                f"{self.code} {(self.proof.way if self.proof else self.rests_on).value.replace(' ', '_')}\n"
+            )
+
+    v.Cause.__post_init__ = noted
+
+
+if os.environ.get("PARFOCAL_PROOFS"):
+    _note_proofs()
+
+
 def pytest_collection_finish() -> None:
     """What the imports made stays: no later collection of garbage has to look through it again."""
     gc.collect()

@@ -180,7 +180,9 @@ def test_nothing_but_numbers_was_compared(show):
 
 def rude() -> Report:
     where = replace(site(RUDE, 1, RUDE, **{RUDE: RUDE}), file=f"/{RUDE}/{RUDE}.py", op=RUDE)
-    cause = Cause("config.epsilon", RUDE, RUDE, 1.0, (replace(CAUSE, message=RUDE, fix=RUDE),))
+    cause = Cause(
+        "config.epsilon", RUDE, RUDE, CAUSE.proof, alternatives=(replace(CAUSE, message=RUDE, fix=RUDE),)
+    )
     made = whole(
         reference_name=RUDE,
         port_name=RUDE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parfocal.errors import ParfocalError
-from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.judge.verdict import Cause, Divergence, Grounds, Site
 from parfocal.workflow.guide import judging_launches
 from parfocal.workflow.guide.checking import check
 from parfocal.workflow.guide.settings import read_project
@@ -80,7 +80,14 @@ class Found:
     def __init__(self, *codes: str) -> None:
         self.divergences = [
             Divergence(
-                "lr", Site("", ""), Site("", ""), code, None, None, 9.0, cause=Cause(code, code, "", 0.0)
+                "lr",
+                Site("", ""),
+                Site("", ""),
+                code,
+                None,
+                None,
+                9.0,
+                cause=Cause(code, code, "", None, Grounds.VALUES),
             )
             for code in codes
         ]

@@ -89,7 +89,9 @@ def _told(report: Report) -> str:
         return _within(max((found for found in scores if found is not None), default=0.0))
     site = first.port or first.reference
     place = f" at {site.path or 'the model itself'} ({site.op or site.kind})" if site else ""
-    why = first.cause.message if first.cause else first.message
+    why = first.message if first.cause is None else first.cause.message
+    if first.cause is not None and first.cause.proof is None:
+        why = f"likely {why}"
     size = f"{_times(first.score)} the noise" if math.isfinite(first.score) else "no rounding"
     fix = f"; write: {first.cause.fix}" if first.cause and first.cause.fix else ""
     return f"{size}{place}, {first.phase}{': ' if why else ''}{why}{fix}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from parfocal.brief import brief
-from parfocal.judge.verdict import Cause, Site
+from parfocal.judge.verdict import Cause, Claim, Grounds, Site, Way
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
@@ -69,8 +69,8 @@ class OpLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """A hypothesis that passed: the change, applied, brought the score down to the noise."""
+class ProvenChange:
+    """A hypothesis that passed: the change, made in a repeated call or to its values, left only noise."""
 
     code: str
     message: str
@@ -80,12 +80,20 @@ class Proof:
     reference: OpLine | None = None
     facts: tuple[str, ...] = ()  # of a message that names a module: what it says without that
     also: tuple[OpLine, ...] = ()  # further lines of the port that the fix is about
+    way: Way | Grounds = Way.REPLAYED  # a basis: the values look so, which proves nothing
 
 
-def cause(proofs: list[Proof]) -> Cause:
-    """The first proof, with the others as alternatives."""
-    first, *others = (Cause(p.code, p.message, p.fix, p.score, facts=p.facts) for p in proofs)
+def cause(proven: list[ProvenChange], before: float) -> Cause:
+    """The first that was proven, with the others as alternatives; ``before``: the score as it is."""
+    first, *others = (_claimed(each, before) for each in proven)
     return replace(first, alternatives=tuple(others))
+
+
+def _claimed(found: ProvenChange, before: float) -> Cause:
+    claim = Claim(found.code, found.message, found.fix, found.facts)
+    if isinstance(found.way, Grounds):
+        return claim.likely(found.way)
+    return claim.proven(found.way, before, found.score)
 
 
 def nearer(site: Site | None, where: OpLine | None, nodes: Sequence[Node]) -> Site | None:

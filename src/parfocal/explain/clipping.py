@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,30 @@ class Clip:
     @property
     def words(self) -> str:
         return WORDS[self.kind](number(self.limit))
+
+    def applied(self, gradients: Mapping[str, Array]) -> dict[str, Array] | None:
+        """The gradients of one step clipped so; None where that is in no known way."""
+        make = APPLIED.get(self.kind)
+        return (
+            None
+            if make is None
+            else dict(zip(gradients, make(list(gradients.values()), self.limit), strict=True))
+        )
+
+
+def _to_norm(array: Array, norm: float, limit: float) -> Array:
+    return np.asarray(array * min(1.0, limit / norm)) if norm else array
+
+
+APPLIED: dict[str, Callable[[Sequence[Array], float], list[Array]]] = {
+    "none": lambda arrays, limit: list(arrays),
+    "value": lambda arrays, limit: [np.clip(each, -limit, limit) for each in arrays],
+    "norm": lambda arrays, limit: [_to_norm(each, _norm(each), limit) for each in arrays],
+    "global_norm": lambda arrays, limit: [
+        _to_norm(each, math.hypot(*map(_norm, arrays)), limit) for each in arrays
+    ],
+    "scale": lambda arrays, limit: [each * limit for each in arrays],
+}
 
 
 def clip_of(before: Sequence[Array], after: Sequence[Array]) -> Clip:

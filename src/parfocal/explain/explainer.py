@@ -19,7 +19,7 @@ from parfocal.explain.allowance import Allowance
 from parfocal.explain.backward import equals, functions, gradients
 from parfocal.explain.case import Case
 from parfocal.explain.case_facts import Buffers, Check
-from parfocal.explain.causes import OpLine, Proof, cause, nearer, number
+from parfocal.explain.causes import OpLine, ProvenChange, cause, nearer, number
 from parfocal.explain.describing import described
 from parfocal.explain.fixes.constructing import in_the_constructor
 from parfocal.explain.layers import (
@@ -47,7 +47,7 @@ from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.repeat import Place
 from parfocal.weights.plan import Entry
 
-Hypothesis = Callable[[Case], Iterator[Proof]]
+Hypothesis = Callable[[Case], Iterator[ProvenChange]]
 
 # A new cause is one more function in a round, and one more test.
 FORWARD: tuple[tuple[Hypothesis, ...], ...] = (
@@ -313,7 +313,7 @@ class Explainer:
         )
 
     def _reproduction(
-        self, case: Case, explained: Divergence, proof: Proof
+        self, case: Case, explained: Divergence, proof: ProvenChange
     ) -> Reproduction | Rebuilding | None:
         """A script that shows the mistake by itself, or one that builds both models."""
         assert explained.cause is not None
@@ -322,7 +322,7 @@ class Explainer:
             return apart or rebuilding(case, explained, proof, self._reference_of, self.entries)
         return None
 
-    def _placed(self, proof: Proof, case: Case) -> Proof:
+    def _placed(self, proof: ProvenChange, case: Case) -> ProvenChange:
         """With the op's own line, also when the cause was found without looking at ops."""
         for step in (in_shared_code, in_the_constructor):
             with self.attempts.attempt(step.__name__, case.node.path):
@@ -334,18 +334,18 @@ class Explainer:
             return place(case)
         return None
 
-    def _asked(self, hypothesis: Hypothesis, case: Case) -> list[Proof]:
+    def _asked(self, hypothesis: Hypothesis, case: Case) -> list[ProvenChange]:
         """A hypothesis that cannot be asked is no reason to lose the verdict, nor what it proved before."""
-        proofs: list[Proof] = []
+        proofs: list[ProvenChange] = []
         with self.attempts.attempt(hypothesis.__name__, case.node.path):
             proofs.extend(hypothesis(case))
         return proofs
 
-    def _explained(self, divergence: Divergence, proofs: list[Proof]) -> Divergence:
+    def _explained(self, divergence: Divergence, proofs: list[ProvenChange]) -> Divergence:
         first, precise = proofs[0], self.precise
         return replace(
             divergence,
-            cause=cause(proofs),
+            cause=cause(proofs, divergence.score),
             port=nearer(divergence.port, first.port, precise.port.trace.nodes),
             reference=nearer(divergence.reference, first.reference, precise.reference.trace.nodes),
         )
@@ -400,7 +400,7 @@ def _moment(case: Case) -> tuple[bool, int]:
     return made is None, 0 if made is None else made.index
 
 
-def _of_update(proof: Proof, case: Case) -> Proof:
+def _of_update(proof: ProvenChange, case: Case) -> ProvenChange:
     """A number of an update that makes all of it so many times as large is a momentum."""
     ratio = rates.update_ratio(case) if proof.code in ("op.scale", "op.order", "config.other") else None
     if ratio is None:

@@ -16,7 +16,7 @@ from parfocal.backends.building import LayerBuilder
 from parfocal.backends.vocabulary import ACTIVATIONS
 from parfocal.explain.case import Case
 from parfocal.explain.case_facts import CallGroup, Check
-from parfocal.explain.causes import OpLine, PortLine, Proof
+from parfocal.explain.causes import OpLine, PortLine, ProvenChange
 from parfocal.explain.layers.mirror import solved_setting
 from parfocal.explain.layers.settings import differing_settings, rebuilt
 from parfocal.explain.ops.explaining import comparison_of, ops, place
@@ -78,14 +78,14 @@ def _leaves_between(trace: Trace, first: int, last: int) -> tuple[int, ...]:
     return (first, *(order for order in range(end, last + 1) if trace.nodes[order].is_leaf))
 
 
-def piece_by_piece(case: Case) -> Iterator[Proof]:
+def piece_by_piece(case: Case) -> Iterator[ProvenChange]:
     """The ops of both sides with the fused layer opened."""
     opened = opened_case(case)
     if opened is not None:
         yield from (replace(proof, port=_in(opened, proof.port)) for proof in ops(opened))
 
 
-def other_activation(case: Case) -> Iterator[Proof]:
+def other_activation(case: Case) -> Iterator[ProvenChange]:
     """A layer with an activation as a setting, where the reference applies another one after it."""
     other = _activation_behind(case)
     builder = case.backend
@@ -122,7 +122,7 @@ def other_activation(case: Case) -> Iterator[Proof]:
             )
             facts = (case.node.kind, str(own), other.kind)
             fix = PortLine.layer(case.node.path, line)
-            yield Proof("op.activation", message, fix, score, facts=facts)
+            yield ProvenChange("op.activation", message, fix, score, facts=facts)
             return
 
 
@@ -134,7 +134,7 @@ def _activation_behind(case: Case) -> Node | None:
     return last if last.kind in ACTIVATIONS else None
 
 
-def first_half(case: Case) -> Iterator[Proof]:
+def first_half(case: Case) -> Iterator[ProvenChange]:
     """The layer that does the first half alone, compared with the other side's value there."""
     comparison = comparison_of(opened_case(case) or case)
     halves = dict(case.unjudged)

@@ -23,11 +23,12 @@ from parfocal.explain.loss_formulas import (
     identify_distance,
     identify_smoothing,
     identify_weights,
+    weighted_mean,
     weights_of_smoothing,
     weights_of_targets,
 )
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way
 from parfocal.phrases import phrase
 
 CLOSE = limits.causes.FITTED.value
@@ -51,22 +52,52 @@ class LossPair:
     port: Evaluate
 
 
-def near(a: Array | float | None, b: Array | float | None) -> bool:
+Value = Array | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LossClaim:
+    """A hypothesis, and the values that it makes beside those that they should be; none: nothing was made."""
+
+    claim: Claim
+    values: Sequence[tuple[Value, Value]] = ()
+
+
+def off(a: Value, b: Value) -> float:
+    """How far two losses are apart, in units of what may be left; infinite for other shapes."""
     if a is None or b is None or np.shape(a) != np.shape(b):
-        return False
-    return bool(np.allclose(a, b, rtol=CLOSE, atol=CLOSE * 1e-3))
+        return np.inf
+    with np.errstate(all="ignore"):
+        apart = np.abs(np.subtract(a, b, dtype=np.float64)) / (CLOSE * np.abs(b) + CLOSE * 1e-3)
+    apart = np.where(np.equal(a, b), 0.0, np.where(np.isnan(apart), np.inf, apart))
+    return float(np.max(apart, initial=0.0))
+
+
+def near(a: Value, b: Value) -> bool:
+    return off(a, b) <= 1.0
 
 
 def cause_of(losses: LossPair) -> Cause | None:
     """The first hypothesis that holds on every sample."""
-    return next((cause for make in HYPOTHESES for cause in make(losses)), None)
+    found = next((each for make in HYPOTHESES for each in make(losses)), None)
+    if found is None:
+        return None
+    if not found.values:
+        return found.claim.likely(Grounds.VALUES)
+    before = max(off(each.port, each.reference) for each in losses.samples)
+    return found.claim.proven(Way.RECOMPUTED, before, max(off(*each) for each in found.values))
 
 
-def _everywhere(losses: LossPair, value: Callable[[LossSample], Array | float | None]) -> bool:
-    return all(near(value(sample), sample.port) for sample in losses.samples)
+def _made(losses: LossPair, value: Callable[[LossSample], Value]) -> list[tuple[Value, Value]]:
+    """What every sample of the reference gives, beside the port's."""
+    return [(value(sample), sample.port) for sample in losses.samples]
 
 
-def _reduced(losses: LossPair) -> Iterator[Cause]:
+def _fit(values: Sequence[tuple[Value, Value]]) -> bool:
+    return all(near(*each) for each in values)
+
+
+def _reduced(losses: LossPair) -> Iterator[LossClaim]:
     """One side gives a number for every element."""
     for ours, theirs, sides in (
         ("reference", "port", phrase("port")),
@@ -77,7 +108,8 @@ def _reduced(losses: LossPair) -> Iterator[Cause]:
         if not all(np.ndim(a) > np.ndim(b) == 0 for a, b in zip(full, single, strict=True)):
             continue
         for name, reduce in ((phrase("mean"), np.mean), (phrase("sum"), np.sum)):
-            if all(near(reduce(a), b) for a, b in zip(full, single, strict=True)):
+            values = [(reduce(a), b) for a, b in zip(full, single, strict=True)]
+            if _fit(values):
                 other = phrase("reference") if sides == "port" else phrase("port")
                 message = phrase(
                     "the {sides} gives a loss for every element, the {other} their {name}",
@@ -86,12 +118,8 @@ def _reduced(losses: LossPair) -> Iterator[Cause]:
                     name=name,
                 )
                 right = str(name) if sides == "port" else "none"
-                yield Cause(
-                    "loss.reduction",
-                    message,
-                    phrase('write reduction="{right}" in the port\'s loss', right=right),
-                    0.0,
-                )
+                fix = phrase('write reduction="{right}" in the port\'s loss', right=right)
+                yield LossClaim(Claim("loss.reduction", message, fix), values)
                 return
 
 
@@ -116,32 +144,32 @@ def _counts(sample: LossSample) -> dict[Counted, float]:
     return counts
 
 
-def _ratio(losses: LossPair) -> Iterator[Cause]:
+def _ratio(losses: LossPair) -> Iterator[LossClaim]:
     """A sum instead of a mean, or a mean over another count."""
     if any(np.ndim(sample.reference) or np.ndim(sample.port) for sample in losses.samples):
         return
     names = list(_counts(losses.samples[0]))
     for over in names:
-        if _everywhere(losses, lambda sample, over=over: sample.reference * _counts(sample)[over]):  # type: ignore[misc]
+        values = _made(losses, lambda sample, over=over: sample.reference * _counts(sample)[over])  # type: ignore[misc]
+        if _fit(values):
             message = phrase(
                 "the port's loss is the sum, the reference's the mean over {over}", over=over.value
             )
-            yield Cause(
-                "loss.reduction",
-                message,
-                phrase("divide the port's loss by the number of {over}", over=over.value),
-                0.0,
-            )
+            fix = phrase("divide the port's loss by the number of {over}", over=over.value)
+            yield LossClaim(Claim("loss.reduction", message, fix), values)
             return
-        if _everywhere(losses, lambda sample, over=over: sample.reference / _counts(sample)[over]):  # type: ignore[misc]
+        values = _made(losses, lambda sample, over=over: sample.reference / _counts(sample)[over])  # type: ignore[misc]
+        if _fit(values):
             message = phrase(
                 "the port's loss is the mean over {over}, the reference's the sum", over=over.value
             )
-            yield Cause("loss.reduction", message, phrase('write reduction="sum" in the port\'s loss'), 0.0)
+            fix = phrase('write reduction="sum" in the port\'s loss')
+            yield LossClaim(Claim("loss.reduction", message, fix), values)
             return
     for mine in names:
         for right in names:
-            if mine != right and _everywhere(losses, partial(_other_count, mine, right)):
+            values = _made(losses, partial(_other_count, mine, right))
+            if mine != right and _fit(values):
                 ignored = Counted.NOT_NEGATIVE in (mine, right)
                 message = phrase(
                     "the port's mean is over {mine}, the reference's over {right}",
@@ -149,7 +177,8 @@ def _ratio(losses: LossPair) -> Iterator[Cause]:
                     right=right.value,
                 )
                 fix = phrase("sum the port's loss and divide by the number of {right}", right=right.value)
-                yield Cause("loss.ignore_index" if ignored else "loss.reduction", message, fix, 0.0)
+                code = "loss.ignore_index" if ignored else "loss.reduction"
+                yield LossClaim(Claim(code, message, fix), values)
                 return
 
 
@@ -176,33 +205,27 @@ def _transformed(name: str, inputs: Arrays) -> Arrays:
         return (TRANSFORMS[name](first.astype(np.float64)).astype(first.dtype), *inputs[1:])
 
 
-def _input(losses: LossPair) -> Iterator[Cause]:
+def _input(losses: LossPair) -> Iterator[LossClaim]:
     """One side applies a function to its first input, which the other expects its caller to apply."""
     for name in TRANSFORMS:
-        if all(near(losses.port(_transformed(name, s.inputs)), s.reference) for s in losses.samples):
+        values = [(losses.port(_transformed(name, s.inputs)), s.reference) for s in losses.samples]
+        if _fit(values):
             message = phrase(
                 "the reference applies {name} to its first input, the port expects that it was applied",
                 name=name,
             )
-            yield Cause(
-                "loss.input",
-                message,
-                phrase("give the port's loss the {name} of its first input", name=name),
-                0.0,
-            )
+            fix = phrase("give the port's loss the {name} of its first input", name=name)
+            yield LossClaim(Claim("loss.input", message, fix), values)
             return
-        if all(near(losses.reference(_transformed(name, s.inputs)), s.port) for s in losses.samples):
+        values = [(losses.reference(_transformed(name, s.inputs)), s.port) for s in losses.samples]
+        if _fit(values):
             message = phrase("the port applies {name} to its first input, the reference does not", name=name)
-            yield Cause(
-                "loss.input",
-                message,
-                phrase("take {name} out of what the port's loss is given", name=name),
-                0.0,
-            )
+            fix = phrase("take {name} out of what the port's loss is given", name=name)
+            yield LossClaim(Claim("loss.input", message, fix), values)
             return
 
 
-def _axes(losses: LossPair) -> Iterator[Cause]:
+def _axes(losses: LossPair) -> Iterator[LossClaim]:
     """Classes along another axis."""
     if any(sample.inputs[0].ndim < 3 for sample in losses.samples):
         return
@@ -210,18 +233,19 @@ def _axes(losses: LossPair) -> Iterator[Cause]:
     def moved(inputs: Arrays) -> Arrays:
         return (np.ascontiguousarray(np.moveaxis(inputs[0], 1, -1)), *inputs[1:])
 
-    if all(near(losses.port(moved(sample.inputs)), sample.reference) for sample in losses.samples):
+    values = [(losses.port(moved(sample.inputs)), sample.reference) for sample in losses.samples]
+    if _fit(values):
         message = phrase("the reference's classes are along axis 1, the port's along the last axis")
-        yield Cause("loss.input", message, phrase("write axis=1 in the port's loss"), 0.0)
+        yield LossClaim(Claim("loss.input", message, phrase("write axis=1 in the port's loss")), values)
 
 
-def _labels(losses: LossPair) -> Iterator[Cause]:
+def _labels(losses: LossPair) -> Iterator[LossClaim]:
     """A label that one side leaves out."""
     labels = losses.samples[0].inputs[-1]
     if labels.dtype.kind not in "iu" or len(losses.samples[0].inputs) < 2:
         return
-    values = [int(value) for value in np.unique(labels)]
-    for value in sorted(values, key=lambda each: (0 <= each < 255, each))[:8]:
+    present = [int(value) for value in np.unique(labels)]
+    for value in sorted(present, key=lambda each: (0 <= each < 255, each))[:8]:
         without = [partial(_without, value, sample.inputs) for sample in losses.samples]
         for words, compute, wanted in (
             (
@@ -236,14 +260,14 @@ def _labels(losses: LossPair) -> Iterator[Cause]:
             ),
         ):
             parts = [make() for make in without]
-            if all(
-                part is not None and near(compute(part), getattr(sample, wanted))
+            values = [
+                (None if part is None else compute(part), getattr(sample, wanted))
                 for part, sample in zip(parts, losses.samples, strict=True)
-            ):
+            ]
+            if _fit(values):
                 right = phrase("no ignored label") if wanted == "port" else f"ignore_index={value}"
-                yield Cause(
-                    "loss.ignore_index", words, phrase("write {right} in the port's loss", right=right), 0.0
-                )
+                fix = phrase("write {right} in the port's loss", right=right)
+                yield LossClaim(Claim("loss.ignore_index", words, fix), values)
                 return
 
 
@@ -254,25 +278,33 @@ def _without(label: int, inputs: Arrays) -> Arrays | None:
     return tuple(each[keep] for each in inputs)
 
 
-def _smoothing(losses: LossPair) -> Iterator[Cause]:
+def _smoothing(losses: LossPair) -> Iterator[LossClaim]:
     found = [
         identify_smoothing([(s.inputs, getattr(s, side)) for s in losses.samples])
         for side in ("reference", "port")
     ]
     if None not in found and not near(*found):
-        right, wrong = (number(rounded(float(each or 0.0), 0.0)) for each in found)
+        shares = [rounded(float(each or 0.0), 0.0) for each in found]
+        right, wrong = map(number, shares)
         message = phrase(
             "label smoothing is {reference} in the reference, {port} in the port", reference=right, port=wrong
         )
-        yield Cause(
-            "loss.label_smoothing",
-            message,
-            phrase("write label_smoothing={right} in the port's loss", right=right),
-            0.0,
-        )
+        fix = phrase("write label_smoothing={right} in the port's loss", right=right)
+        claim = Claim("loss.label_smoothing", message, fix)
+        yield LossClaim(claim, _made(losses, partial(_smoothed, shares[1] - shares[0])))
 
 
-def _weights(losses: LossPair) -> Iterator[Cause]:
+def _smoothed(more: float, sample: LossSample) -> Value:
+    """The reference's loss, a mean or a sum, with so much more of its labels smoothed."""
+    parts = class_losses(sample.inputs)
+    assert parts is not None  # smoothing was identified by them
+    values = [
+        float(sample.reference + more * (reduce(parts[1]) - reduce(parts[0]))) for reduce in (np.mean, np.sum)
+    ]
+    return min(values, key=lambda value: off(value, sample.port))
+
+
+def _weights(losses: LossPair) -> Iterator[LossClaim]:
     inputs = losses.samples[0].inputs
     if class_losses(inputs) is None:
         return
@@ -283,10 +315,17 @@ def _weights(losses: LossPair) -> Iterator[Cause]:
     message = phrase(
         "the classes weigh {reference} in the reference, {port} in the port", reference=right, port=wrong
     )
-    yield Cause("loss.weight", message, phrase("give the port's loss the weights {right}", right=right), 0.0)
+    fix = phrase("give the port's loss the weights {right}", right=right)
+    sample = losses.samples[0]
+    values = [
+        (weighted_mean(inputs, weights), value)
+        for weights, value in zip(found, (sample.reference, sample.port), strict=True)
+        if weights is not None
+    ]
+    yield LossClaim(Claim("loss.weight", message, fix), values)
 
 
-def _soft_weights(losses: LossPair) -> Iterator[Cause]:
+def _soft_weights(losses: LossPair) -> Iterator[LossClaim]:
     """Weights of classes where targets are probabilities, or labels are smoothed: in one side only.
 
     Both are looked at one sample at a time, where the weights of whole samples cancel.
@@ -297,7 +336,7 @@ def _soft_weights(losses: LossPair) -> Iterator[Cause]:
         if found[0] is None or found[1] is None or near(*found):
             continue
         right, wrong = (brief([float(f"{w:.4g}") for w in each]) for each in found if each is not None)
-        yield Cause("loss.weight", *told(right, wrong), 0.0)
+        yield LossClaim(Claim("loss.weight", *told(right, wrong)))
         return
 
 
@@ -322,16 +361,15 @@ def _told_smoothing(right: str, wrong: str) -> tuple[str, str]:
     )
 
 
-def _shaped(losses: LossPair) -> Iterator[Cause]:
+def _shaped(losses: LossPair) -> Iterator[LossClaim]:
     """The same numbers in another shape."""
     first = losses.samples[0]
     if np.shape(first.reference) == np.shape(first.port):
         return
-    if not all(
-        np.size(s.reference) == np.size(s.port) > 1
-        and near(np.reshape(s.port, np.shape(s.reference)), s.reference)
-        for s in losses.samples
-    ):
+    if not all(np.size(s.reference) == np.size(s.port) > 1 for s in losses.samples):
+        return
+    values = [(np.reshape(s.port, np.shape(s.reference)), s.reference) for s in losses.samples]
+    if not _fit(values):
         return
     message = phrase(
         "the losses are the same numbers in another shape: {reference} in the reference, {port} in the port",
@@ -339,7 +377,7 @@ def _shaped(losses: LossPair) -> Iterator[Cause]:
         port=brief(list(np.shape(first.port))),
     )
     fix = phrase("squeeze the labels that the port's loss is given, or what it gives")
-    yield Cause("loss.input", message, fix, 0.0)
+    yield LossClaim(Claim("loss.input", message, fix), values)
 
 
 def nothing_counted(inputs: Arrays, reference: Array, port: Array) -> Cause | None:
@@ -355,16 +393,15 @@ def nothing_counted(inputs: Arrays, reference: Array, port: Array) -> Cause | No
         reference=f"{values[0]:g}",
         port=f"{values[1]:g}",
     )
-    return Cause(
-        "loss.ignore_index", message, phrase("skip batches in which no label counts, on both sides"), 0.0
-    )
+    fix = phrase("skip batches in which no label counts, on both sides")
+    return Claim("loss.ignore_index", message, fix).likely(Grounds.VALUES)
 
 
-def _curved(losses: LossPair) -> Iterator[Cause]:
+def _curved(losses: LossPair) -> Iterator[LossClaim]:
     """Smooth L1 and Huber of one number differ by a factor, which says less than what they are."""
     right, wrong = _distances(losses)
     if right is not None and wrong is not None and right.reduction == wrong.reduction:
-        yield from (cause for cause in _distance(losses) if cause.code == "loss.beta")
+        yield from (each for each in _distance(losses) if each.claim.code == "loss.beta")
 
 
 def _distances(losses: LossPair) -> tuple[Distance | None, Distance | None]:
@@ -375,7 +412,7 @@ def _distances(losses: LossPair) -> tuple[Distance | None, Distance | None]:
     return ours, theirs
 
 
-def _distance(losses: LossPair) -> Iterator[Cause]:
+def _distance(losses: LossPair) -> Iterator[LossClaim]:
     """Losses of the difference of two arrays: L1, L2, smooth L1, Huber."""
     right, wrong = _distances(losses)
     if right is None or wrong is None or right == wrong:
@@ -386,28 +423,30 @@ def _distance(losses: LossPair) -> Iterator[Cause]:
         reference=right.in_words(),
         port=wrong.in_words(),
     )
-    yield Cause(
-        "loss.beta" if curved else "op.kind",
-        message,
-        phrase("make the port's loss {right}", right=right.in_words()),
-        0.0,
-    )
+    fix = phrase("make the port's loss {right}", right=right.in_words())
+    values = [
+        (loss.of(sample.inputs), value)
+        for sample in losses.samples
+        for loss, value in ((right, sample.reference), (wrong, sample.port))
+    ]
+    yield LossClaim(Claim("loss.beta" if curved else "op.kind", message, fix), values)
 
 
-Hypothesis = Callable[[LossPair], Iterator[Cause]]
+Hypothesis = Callable[[LossPair], Iterator[LossClaim]]
 
 
-def _factor(losses: LossPair) -> Iterator[Cause]:
+def _factor(losses: LossPair) -> Iterator[LossClaim]:
     """One number that the port's loss is multiplied by, on every sample."""
     first = losses.samples[0]
     if len(losses.samples) < 2 or np.ndim(first.reference) or not first.reference:
         return
     factor = rounded(float(first.port / first.reference))
-    if factor == 1.0 or not _everywhere(losses, lambda sample: sample.reference * factor):
+    values = _made(losses, lambda sample: sample.reference * factor)
+    if factor == 1.0 or not _fit(values):
         return
     message = phrase("the port's loss is {factor} times the reference's", factor=number(factor))
     fix = phrase("divide the port's loss by {factor}, or leave its factor out", factor=number(factor))
-    yield Cause("loss.reduction", message, fix, 0.0)
+    yield LossClaim(Claim("loss.reduction", message, fix), values)
 
 
 HYPOTHESES: tuple[Hypothesis, ...] = (

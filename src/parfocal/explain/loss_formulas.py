@@ -92,10 +92,18 @@ def identify_weights(inputs: Arrays, evaluate: Callable[[Arrays], Array | None])
         weights.append((sums[0] - float(value) * counts[0]) / below)
     found = np.asarray(weights)
     whole = evaluate(inputs)
-    weighing = found[np.searchsorted(classes, parts[2])]
-    expected = float((weighing * parts[0]).sum() / weighing.sum())
+    expected = weighted_mean(inputs, found)
     fits = whole is not None and not np.ndim(whole) and abs(float(whole) - expected) <= CLOSE * abs(expected)
     return found if fits and (found > 0).all() else None
+
+
+def weighted_mean(inputs: Arrays, weights: Array) -> float:
+    """The cross entropy of class numbers, every class that occurs with its weight."""
+    parts = class_losses(inputs)
+    assert parts is not None
+    labels = np.asarray(inputs[1]).reshape(-1)
+    weighing = weights[np.searchsorted(np.unique(labels[labels >= 0]), parts[2])]
+    return float((weighing * parts[0]).sum() / weighing.sum())
 
 
 _REDUCTIONS = {"mean": phrase("mean"), "sum": phrase("sum")}
@@ -108,6 +116,13 @@ class Distance:
     name: str  # "L1", "L2", "smooth L1", "Huber"
     reduction: str
     turning: float | None = None  # beta or delta: where the parabola ends
+
+    def of(self, inputs: Arrays) -> float:
+        """The loss of two arrays."""
+        difference = inputs[0].astype(np.float64) - inputs[1].astype(np.float64)
+        curved = CURVED.get(self.name)
+        each = PLAIN[self.name](difference) if curved is None else curved(difference, self.turning or 0.0)
+        return float(each.mean() if self.reduction == "mean" else each.sum())
 
     def in_words(self) -> str:
         words = {"smooth L1": "beta", "Huber": "delta"}.get(self.name)

@@ -19,7 +19,7 @@ from parfocal.explain.metric_formulas import FORMULAS, TOP_K
 from parfocal.explain.sample_values import bits_of
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
-from parfocal.judge.verdict import Cause, side_name
+from parfocal.judge.verdict import Cause, Claim, Way, side_name
 from parfocal.phrases import phrase
 
 ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
@@ -59,23 +59,35 @@ def apart(a: float, b: float) -> float:
     return abs(a - b) / (ROUNDING * scale) if np.isfinite(scale) else np.inf
 
 
+@dataclass(frozen=True, slots=True)
+class MetricClaim:
+    """A hypothesis, and how far on any probe what it computes is from what it should be."""
+
+    claim: Claim
+    after: float
+
+
 def cause_of(metrics: MetricPair, limit: float) -> Cause | None:
     """The first hypothesis that holds on every probe."""
-    return next((cause for make in HYPOTHESES for cause in make(metrics, limit)), None)
+    found = next((each for make in HYPOTHESES for each in make(metrics, limit)), None)
+    if found is None:
+        return None
+    before = max(apart(probe.reference, probe.port) for probe in metrics.probes)
+    return found.claim.proven(Way.RECOMPUTED, before, found.after)
 
 
-def _fits(metrics: MetricPair, of_probe: Callable[[MetricProbe], float | None], limit: float) -> bool:
-    """Whether a number computed from each probe is the port's, on all of them, and not always the same."""
-    values = [of_probe(probe) for probe in metrics.probes]
-    return all(
-        value is not None and apart(value, probe.port) <= limit
-        for value, probe in zip(values, metrics.probes, strict=True)
-    )
+def _off(metrics: MetricPair, of_probe: Callable[[MetricProbe], float | None], side: str = "port") -> float:
+    """How far a number computed from each probe is from that of a side, at most."""
+    return _farthest([(of_probe(probe), getattr(probe, side)) for probe in metrics.probes])
 
 
-def _unit(metrics: MetricPair, limit: float) -> Iterator[Cause]:
+def _farthest(values: Sequence[tuple[float | None, float]]) -> float:
+    return max((np.inf if made is None else apart(made, wanted) for made, wanted in values), default=np.inf)
+
+
+def _unit(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
     for factor, (port, reference) in UNITS.items():
-        if _fits(metrics, partial(_times, factor), limit):
+        if (after := _off(metrics, partial(_times, factor))) <= limit:
             message = phrase(
                 "the port gives {port}, the reference {reference}: {factor} times the value",
                 port=port,
@@ -83,21 +95,18 @@ def _unit(metrics: MetricPair, limit: float) -> Iterator[Cause]:
                 factor=number(factor),
             )
             verb = phrase("divide by 100") if factor == 100.0 else phrase("multiply by 100")
-            yield Cause("metric.unit", message, phrase("{verb} in the port's metric", verb=verb), 0.0)
+            fix = phrase("{verb} in the port's metric", verb=verb)
+            yield MetricClaim(Claim("metric.unit", message, fix), after)
 
 
-def _complement(metrics: MetricPair, limit: float) -> Iterator[Cause]:
+def _complement(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
     for whole in (1.0, 100.0):
-        if _fits(metrics, partial(_rest, whole), limit):
+        if (after := _off(metrics, partial(_rest, whole))) <= limit:
             message = phrase(
                 "the port gives {whole} minus the reference's value: errors for hits", whole=number(whole)
             )
-            yield Cause(
-                "metric.value",
-                message,
-                phrase("return {whole} - value in the port's metric", whole=number(whole)),
-                0.0,
-            )
+            fix = phrase("return {whole} - value in the port's metric", whole=number(whole))
+            yield MetricClaim(Claim("metric.value", message, fix), after)
 
 
 def _times(factor: float, probe: MetricProbe) -> float:
@@ -108,47 +117,57 @@ def _rest(whole: float, probe: MetricProbe) -> float:
     return whole - probe.reference
 
 
-def _factor(metrics: MetricPair, limit: float) -> Iterator[Cause]:
+def _factor(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
     probe = max(metrics.probes, key=lambda each: abs(each.reference))
     if probe.reference == 0 or len(metrics.probes) < 3:
         return
     factor = probe.port / probe.reference
-    if factor and _fits(metrics, partial(_times, factor), limit):
+    if factor and (after := _off(metrics, partial(_times, factor))) <= limit:
         message = phrase(
             "the port gives {factor} times the reference's value, whatever it is given", factor=number(factor)
         )
-        yield Cause(
-            "metric.unit",
-            message,
-            phrase("divide by {factor} in the port's metric", factor=number(factor)),
-            0.0,
-        )
+        fix = phrase("divide by {factor} in the port's metric", factor=number(factor))
+        yield MetricClaim(Claim("metric.unit", message, fix), after)
 
 
-def _formula(metrics: MetricPair, limit: float) -> Iterator[Cause]:
+def _formula(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
     """Both sides are well-known metrics, and not the same one."""
     ours, theirs = (_known_metric(metrics, side, limit) for side in ("reference", "port"))
-    if ours is None or theirs is None or ours[0] == theirs[0]:
+    if ours is None or theirs is None or ours.name == theirs.name:
         return
-    code = "metric.topk" if TOP_K.keys() & {ours[0], theirs[0]} else "metric.value"
+    code = "metric.topk" if TOP_K.keys() & {ours.name, theirs.name} else "metric.value"
     right, wrong = (
-        name if ours[1] == theirs[1] else phrase("{name} as {unit}", name=name, unit=UNIT_NAMES[unit])
-        for name, unit in (ours, theirs)
+        each.name
+        if ours.unit == theirs.unit
+        else phrase("{name} as {unit}", name=each.name, unit=UNIT_NAMES[each.unit])
+        for each in (ours, theirs)
     )
     message = phrase("the reference behaves as {right}, the port as {wrong}", right=right, wrong=wrong)
-    yield Cause(code, message, phrase("compute {right} in the port's metric", right=right), 0.0)
+    claim = Claim(code, message, phrase("compute {right} in the port's metric", right=right))
+    yield MetricClaim(claim, max(ours.off, theirs.off))
 
 
-def _known_metric(metrics: MetricPair, side: str, limit: float) -> tuple[str, float] | None:
-    """The well-known metric that one side is, and what it is multiplied by."""
+@dataclass(frozen=True, slots=True)
+class KnownMetric:
+    """The well-known metric that one side is, what it is multiplied by, and how far that is off."""
+
+    name: str
+    unit: float
+    off: float
+
+
+def _known_metric(metrics: MetricPair, side: str, limit: float) -> KnownMetric | None:
     for name, formula in FORMULAS.items():
         values = [formula(*_arrays(probe)) for probe in metrics.probes]
         for unit in UNIT_NAMES:
-            if all(
-                value is not None and apart(value * unit, getattr(probe, side)) <= limit
-                for value, probe in zip(values, metrics.probes, strict=True)
-            ):
-                return name, unit
+            off = _farthest(
+                [
+                    (None if value is None else value * unit, getattr(probe, side))
+                    for value, probe in zip(values, metrics.probes, strict=True)
+                ]
+            )
+            if off <= limit:
+                return KnownMetric(name, unit, off)
     return None
 
 
@@ -158,7 +177,7 @@ def _arrays(probe: MetricProbe) -> tuple[Array, Array]:
     return predictions, labels[:, 0] if column else labels
 
 
-def _ignoring(metrics: MetricPair, limit: float) -> Iterator[Cause]:
+def _ignoring(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
     """A label that one side leaves out."""
     everything = max(metrics.probes, key=lambda each: np.asarray(each.labels).size)
     labels = np.asarray(everything.labels)
@@ -167,23 +186,15 @@ def _ignoring(metrics: MetricPair, limit: float) -> Iterator[Cause]:
     counts = {int(value): int((labels == value).sum()) for value in np.unique(labels)}
     unusual = sorted(counts, key=lambda value: (0 <= value < 255, value))
     for value in unusual[:IGNORABLE]:
-        if _fits(metrics, partial(_without, metrics.reference, value), limit):
+        if (after := _off(metrics, partial(_without, metrics.reference, value))) <= limit:
             message = phrase("the port leaves out the label {value}, the reference counts it", value=value)
-            yield Cause(
-                "metric.value",
-                message,
-                phrase("count the label {value} in the port's metric", value=value),
-                0.0,
-            )
+            fix = phrase("count the label {value} in the port's metric", value=value)
+            yield MetricClaim(Claim("metric.value", message, fix), after)
             return
-        if _fits_reference(metrics, value, limit):
+        if (after := _off(metrics, partial(_without, metrics.port, value), "reference")) <= limit:
             message = phrase("the reference leaves out the label {value}, the port counts it", value=value)
-            yield Cause(
-                "metric.value",
-                message,
-                phrase("leave out the label {value} in the port's metric", value=value),
-                0.0,
-            )
+            fix = phrase("leave out the label {value} in the port's metric", value=value)
+            yield MetricClaim(Claim("metric.value", message, fix), after)
             return
 
 
@@ -197,30 +208,21 @@ def _without(metric: Metric, label: int, probe: MetricProbe) -> float | None:
     return metric(predictions[keep], labels[keep]) if predictions.shape == labels.shape else None
 
 
-def _fits_reference(metrics: MetricPair, label: int, limit: float) -> bool:
-    """Whether the port's metric, without this label, is the reference's."""
-    values = [_without(metrics.port, label, probe) for probe in metrics.probes]
-    return all(
-        value is not None and apart(value, probe.reference) <= limit
-        for value, probe in zip(values, metrics.probes, strict=True)
-    )
-
-
-def _bits(metrics: MetricPair, limit: float) -> Iterator[Cause]:
+def _bits(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
     """The port's metric is that of bit patterns."""
     if not _of_scores(metrics):
         return
     named = _known_metric(metrics, "reference", limit)
-    known = [] if named is None else [lambda *given: FORMULAS[named[0]](*given)]
+    known = [] if named is None else [lambda *given: FORMULAS[named.name](*given)]
     for metric in (metrics.reference, *known):
         for unit in (1.0,) if metric is metrics.reference else (1.0, 100.0):
-            if _fits(metrics, partial(_of_changed, metric, _as_bits, unit), limit):
+            if (after := _off(metrics, partial(_of_changed, metric, _as_bits, unit))) <= limit:
                 message = phrase(
                     "the port's metric is that of the predictions' bit patterns as bfloat16, taken for "
                     "numbers"
                 )
                 fix = phrase("cast to float32 before .numpy() in the {side}", side=side_name("port"))
-                yield Cause("dtype.bits", message, fix, 0.0)
+                yield MetricClaim(Claim("dtype.bits", message, fix), after)
                 return
 
 
@@ -240,10 +242,11 @@ def _of_changed(
     return None if value is None else unit * value
 
 
-def _tied(metrics: MetricPair, limit: float) -> Iterator[Cause]:
+def _tied(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
     """Equal scores of one sample in another order: told apart, whichever is higher, they give one value."""
     if not _of_scores(metrics) or not any(_has_ties(np.asarray(each.predictions)) for each in metrics.probes):
         return
+    after = 0.0
     for last_wins in (False, True):
         apart_now = partial(_told_apart, last_wins)
         for probe in metrics.probes:
@@ -252,11 +255,12 @@ def _tied(metrics: MetricPair, limit: float) -> Iterator[Cause]:
             )
             if ours is None or theirs is None or apart(ours, theirs) > limit:
                 return
+            after = max(after, apart(ours, theirs))
     message = phrase(
         "the two put classes with equal scores in another order; with equal scores told apart they agree"
     )
     fix = phrase("put equal scores in the reference's order in the port's metric")
-    yield Cause("metric.tie", message, fix, 0.0)
+    yield MetricClaim(Claim("metric.tie", message, fix), after)
 
 
 def _has_ties(scores: Array) -> bool:
@@ -277,28 +281,27 @@ def _told_apart(last_wins: bool, scores: Array) -> Array:
     return found
 
 
-def _batched(metrics: MetricPair, limit: float) -> Iterator[Cause]:
+def _batched(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
     """The mean over batches, each with the same weight; or the last batch left out."""
     for size in BATCHES:
         long = [probe for probe in metrics.probes if len(probe.labels) % size and len(probe.labels) > size]
         if len(long) < 2:
             continue
         uneven = MetricPair(long, metrics.reference, metrics.port)
-        if _fits(uneven, partial(_mean_of_batches, metrics.reference, size), limit):
+        if (after := _off(uneven, partial(_mean_of_batches, metrics.reference, size))) <= limit:
             message = phrase(
                 "the port averages over batches of {size} and weighs a last, smaller one like the others",
                 size=size,
             )
             fix = phrase("weigh each batch by its number of samples in the port's metric")
-            yield Cause("metric.value", message, fix, 0.0)
+            yield MetricClaim(Claim("metric.value", message, fix), after)
             return
-        if _fits(uneven, partial(_full_batches, metrics.reference, size), limit):
+        if (after := _off(uneven, partial(_full_batches, metrics.reference, size))) <= limit:
             message = phrase(
                 "the port leaves out the last samples, which do not fill a batch of {size}", size=size
             )
-            yield Cause(
-                "metric.value", message, phrase("count the last, smaller batch in the port's metric"), 0.0
-            )
+            fix = phrase("count the last, smaller batch in the port's metric")
+            yield MetricClaim(Claim("metric.value", message, fix), after)
             return
 
 
@@ -314,7 +317,7 @@ def _full_batches(metric: Metric, size: int, probe: MetricProbe) -> float | None
     return metric(probe.predictions[:count], probe.labels[:count])
 
 
-Hypothesis = Callable[[MetricPair, float], Iterator[Cause]]
+Hypothesis = Callable[[MetricPair, float], Iterator[MetricClaim]]
 HYPOTHESES: tuple[Hypothesis, ...] = (
     *(_unit, _complement, _formula, _bits, _tied),
     *(_ignoring, _batched, _factor),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -35,9 +35,10 @@ class Fall:
 
 @dataclass(frozen=True, slots=True)
 class RateShape:
-    """A curve in words: how it begins, how long it stays at its highest, how it falls."""
+    """A curve by its formula: how it begins, how long it stays at its highest, how it falls."""
 
     parts: tuple[str, ...]
+    curve: Array = field(compare=False)
 
     def in_words(self) -> str:
         words = self.parts[0]
@@ -53,8 +54,8 @@ def shape_of(curve: Array, far: Far, limit: float) -> RateShape | None:
     if top <= 0 or not np.isfinite(curve).all():
         return None
     parts: list[str] = []
+    line = np.linspace(curve[0], top, peak + 1)
     if peak:
-        line = np.linspace(curve[0], top, peak + 1)
         if far(curve[: peak + 1], line) > limit:
             return None
         parts.append(
@@ -64,11 +65,14 @@ def shape_of(curve: Array, far: Far, limit: float) -> RateShape | None:
     held = int(np.argmax(tail != top)) if (tail != top).any() else len(tail)
     if held > 1:
         parts.append(phrase("{top} for {count} updates", top=number(top), count=held))
+    level = np.full(held, top)
     if held == len(tail):
-        return RateShape(tuple(parts))
+        return RateShape(tuple(parts), np.concatenate([line[:-1], level]))
     falling = tail[held - 1 :]
     fall = next((each for each in _falls(falling) if far(falling, each.curve) <= limit), None)
-    return None if fall is None else RateShape((*parts, fall.words))
+    if fall is None:
+        return None
+    return RateShape((*parts, fall.words), np.concatenate([line[:-1], level[:-1], fall.curve]))
 
 
 def _falls(curve: Array) -> Iterator[Fall]:

@@ -6,7 +6,7 @@ only if that is the port's curve up to rounding. Only NumPy: recorded rates are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from parfocal.explain.causes import number, rounded
 from parfocal.explain.rate_shapes import shape_of
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way
 from parfocal.phrases import phrase
 
 FURTHEST = limits.searches.RATE_SHIFTS.value
@@ -54,17 +54,35 @@ def distance(port: Array, reference: Array) -> float:
     return float(np.nanmax(apart)) if np.isfinite(port).all() else np.inf
 
 
+Curves = Sequence[tuple[Array, Array]]  # what a hypothesis makes, and what that should be
+
+
+@dataclass(frozen=True, slots=True)
+class RateClaim:
+    """A hypothesis, and the curves that it makes beside those that they should be."""
+
+    claim: Claim
+    curves: Curves = ()
+
+
 def cause_of(rates: RatePair, limit: float) -> Cause | None:
     """The first hypothesis that makes the curves one; the others that do as alternatives."""
-    found = [each for make in HYPOTHESES for each in make(rates, limit)]
+    found = [_tested(each, rates, limit) for make in HYPOTHESES for each in make(rates, limit)]
     return replace(found[0], alternatives=tuple(found[1:])) if found else None
+
+
+def _tested(found: RateClaim, rates: RatePair, limit: float) -> Cause:
+    """Proven by curves that are one; a description of both curves alone makes it likely."""
+    before = distance(rates.port, rates.reference)
+    after = max((distance(*each) for each in found.curves), default=np.inf)
+    return found.claim.judged(Way.RELATED, before, after, limit, Grounds.VALUES)
 
 
 def _is_constant(curve: Array, limit: float) -> bool:
     return distance(curve, np.full_like(curve, curve[0])) <= limit
 
 
-def _constant(rates: RatePair, limit: float) -> Iterator[Cause]:
+def _constant(rates: RatePair, limit: float) -> Iterator[RateClaim]:
     still = [_is_constant(side, limit) for side in (rates.reference, rates.port)]
     if rates.steps < 2 or still[0] == still[1]:
         return
@@ -78,29 +96,30 @@ def _constant(rates: RatePair, limit: float) -> Iterator[Cause]:
         "the port's learning rate {port}; the reference's {reference}", port=ways[1], reference=ways[0]
     )
     if still[0]:
-        yield Cause(
-            "lr.constant", message, phrase("leave the port's learning rate constant: no scheduler"), 0.0
-        )
+        fix = phrase("leave the port's learning rate constant: no scheduler")
+        unscheduled = np.full_like(rates.port, rates.port[0])
+        yield RateClaim(Claim("lr.constant", message, fix), [(unscheduled, rates.reference)])
         return
     if rates.given_number:
         message += phrase(": the optimizer was given a number, so its scheduler changes nothing")
     fix = phrase(
         "give the scheduler itself to the optimizer (learning_rate=scheduler) and step it after each update"
     )
-    yield Cause("lr.constant", message, fix, 0.0)
+    unscheduled = np.full_like(rates.reference, rates.reference[0])
+    yield RateClaim(Claim("lr.constant", message, fix), [(rates.port, unscheduled)])
 
 
 def _span(curve: Array) -> str:
     return phrase("{first} to {last}", first=number(float(curve[0])), last=number(float(curve[-1])))
 
 
-def _shifted(rates: RatePair, limit: float) -> Iterator[Cause]:
+def _shifted(rates: RatePair, limit: float) -> Iterator[RateClaim]:
     """The same curve shifted by some steps; at least half of it must overlap, or any curve would fit."""
     for by in range(1, min(FURTHEST, rates.steps - FEW, rates.steps // 2) + 1):
         for early in (True, False):
             ours = rates.reference[by:] if early else rates.reference[:-by]
             theirs = rates.port[:-by] if early else rates.port[by:]
-            if _is_constant(ours, limit) or (score := distance(theirs, ours)) > limit:
+            if _is_constant(ours, limit) or distance(theirs, ours) > limit:
                 continue
             steps = phrase("1 step") if by == 1 else phrase("{by} steps", by=by)
             if early:
@@ -117,11 +136,11 @@ def _shifted(rates: RatePair, limit: float) -> Iterator[Cause]:
                     "update, {steps} earlier",
                     steps=steps,
                 )
-            yield Cause("lr.offset", message, fix, score)
+            yield RateClaim(Claim("lr.offset", message, fix), [(theirs, ours)])
             return
 
 
-def _stretched(rates: RatePair, limit: float) -> Iterator[Cause]:
+def _stretched(rates: RatePair, limit: float) -> Iterator[RateClaim]:
     """One side steps its schedule per update, the other per epoch."""
     for every in range(2, min(MOST, rates.steps // 2) + 1):
         held = np.arange(rates.steps) // every
@@ -129,7 +148,7 @@ def _stretched(rates: RatePair, limit: float) -> Iterator[Cause]:
             (True, rates.reference[held], rates.port),
             (False, rates.port[held], rates.reference),
         ):
-            if _is_constant(ours, limit) or (score := distance(theirs, ours)) > limit:
+            if _is_constant(ours, limit) or distance(theirs, ours) > limit:
                 continue
             slow, fast = (
                 (phrase("port"), phrase("reference")) if slower else (phrase("reference"), phrase("port"))
@@ -145,17 +164,17 @@ def _stretched(rates: RatePair, limit: float) -> Iterator[Cause]:
                 if slower
                 else phrase("step the port's scheduler once in {every} updates (an epoch)", every=every)
             )
-            yield Cause("lr.value", message, fix, score)
+            yield RateClaim(Claim("lr.value", message, fix), [(theirs, ours)])
             return
 
 
-def _scaled(rates: RatePair, limit: float) -> Iterator[Cause]:
+def _scaled(rates: RatePair, limit: float) -> Iterator[RateClaim]:
     used = np.abs(rates.reference) > 0
     if not used.any() or not np.abs(rates.port[used]).any():
         return
     at = int(np.argmax(np.abs(rates.reference)))
     factor = rounded(float(rates.port[at] / rates.reference[at]))
-    if factor == 1.0 or (score := distance(rates.port, rates.reference * factor)) > limit:
+    if factor == 1.0 or distance(rates.port, rates.reference * factor) > limit:
         return
     right, wrong = number(float(rates.reference[at])), number(float(rates.port[at]))
     message = phrase(
@@ -164,15 +183,11 @@ def _scaled(rates: RatePair, limit: float) -> Iterator[Cause]:
         wrong=wrong,
         right=right,
     )
-    yield Cause(
-        "lr.value",
-        message,
-        phrase("write {right} where the port's learning rate is {wrong}", right=right, wrong=wrong),
-        score,
-    )
+    fix = phrase("write {right} where the port's learning rate is {wrong}", right=right, wrong=wrong)
+    yield RateClaim(Claim("lr.value", message, fix), [(rates.port, rates.reference * factor)])
 
 
-def _ending(rates: RatePair, limit: float) -> Iterator[Cause]:
+def _ending(rates: RatePair, limit: float) -> Iterator[RateClaim]:
     """The same curve from the same start to another end: the difference is proportional to the progress."""
     ends = [float(side[-1]) for side in (rates.reference, rates.port)]
     peak = int(np.argmax(np.abs(rates.reference)))
@@ -184,7 +199,7 @@ def _ending(rates: RatePair, limit: float) -> Iterator[Cause]:
     expected[tail] = ends[1] + (expected[tail] - ends[0]) * (top - ends[1]) / (top - ends[0])
     floored = np.maximum(rates.reference, ends[1])
     for curve, how in ((expected, phrase("falls to")), (floored, phrase("never falls below"))):
-        if (score := distance(rates.port, curve)) <= limit and distance(curve, rates.reference) > limit:
+        if distance(rates.port, curve) <= limit and distance(curve, rates.reference) > limit:
             wrong, right = number(ends[1]), number(ends[0])
             message = phrase(
                 "the port's learning rate {how} {wrong} at the end, the reference's to {right}",
@@ -198,7 +213,7 @@ def _ending(rates: RatePair, limit: float) -> Iterator[Cause]:
                 if shape is None
                 else phrase("make the port's schedule {shape}", shape=shape.in_words())
             )
-            yield Cause("lr.end", message, fix, score)
+            yield RateClaim(Claim("lr.end", message, fix), [(rates.port, curve)])
             return
 
 
@@ -207,7 +222,7 @@ def _jumps(curve: Array) -> list[int]:
     return [int(at) + 1 for at in np.flatnonzero(np.abs(np.diff(curve)) > floor)]
 
 
-def _milestones(rates: RatePair, limit: float) -> Iterator[Cause]:
+def _milestones(rates: RatePair, limit: float) -> Iterator[RateClaim]:
     """Two curves in steps: at other updates, or by another factor."""
     ours, theirs = _jumps(rates.reference), _jumps(rates.port)
     if not ours or not theirs or any(np.diff(jumps).min(initial=2) < 2 for jumps in (ours, theirs)):
@@ -219,9 +234,8 @@ def _milestones(rates: RatePair, limit: float) -> Iterator[Cause]:
             reference=shown[0],
             port=shown[1],
         )
-        yield Cause(
-            "lr.value", message, phrase("change the port's rate at updates {shown}", shown=shown[0]), 0.0
-        )
+        fix = phrase("change the port's rate at updates {shown}", shown=shown[0])
+        yield RateClaim(Claim("lr.value", message, fix), _with_levels(rates, ours, theirs))
         return
     factors = [float(side[ours[0]] / side[ours[0] - 1]) for side in (rates.reference, rates.port)]
     if abs(factors[0] - factors[1]) > 1e-6 * abs(factors[0]):
@@ -231,15 +245,20 @@ def _milestones(rates: RatePair, limit: float) -> Iterator[Cause]:
             reference=right,
             port=wrong,
         )
-        yield Cause(
-            "lr.value",
-            message,
-            phrase("write {right} for the port's factor {wrong}", right=right, wrong=wrong),
-            0.0,
-        )
+        fix = phrase("write {right} for the port's factor {wrong}", right=right, wrong=wrong)
+        passed = np.searchsorted(ours, np.arange(rates.steps), side="right")
+        made = rates.reference[0] * factors[1] ** passed
+        yield RateClaim(Claim("lr.value", message, fix), [(rates.port, made)])
 
 
-def _geometric(rates: RatePair, limit: float) -> Iterator[Cause]:
+def _with_levels(rates: RatePair, ours: Sequence[int], theirs: Sequence[int]) -> Curves:
+    """The reference's rates, changed at the port's updates; nothing where the port changes more often."""
+    levels = rates.reference[[0, *ours]]
+    passed = np.searchsorted(theirs, np.arange(rates.steps), side="right")
+    return [(rates.port, levels[passed])] if passed.max() < len(levels) else ()
+
+
+def _geometric(rates: RatePair, limit: float) -> Iterator[RateClaim]:
     """Every update multiplies the rate, by another number on either side."""
     if rates.steps < FEW + 1 or any((side <= 0).any() for side in (rates.reference, rates.port)):
         return
@@ -258,10 +277,11 @@ def _geometric(rates: RatePair, limit: float) -> Iterator[Cause]:
     if abs(factors[1] - np.exp(factors[0])) <= 1e-6 or abs(factors[1] - np.exp(-factors[0])) <= 1e-6:
         message += phrase(" (the exponential of it)")
     fix = phrase("make every update multiply the port's rate by {right}", right=right)
-    yield Cause("lr.value", message, fix, 0.0)
+    made = rates.reference[0] * factors[1] ** np.arange(rates.steps)
+    yield RateClaim(Claim("lr.value", message, fix), [(rates.port, made)])
 
 
-def _warming(rates: RatePair, limit: float) -> Iterator[Cause]:
+def _warming(rates: RatePair, limit: float) -> Iterator[RateClaim]:
     """Different at the beginning only."""
     apart = np.abs(rates.port - rates.reference) / np.maximum(rounding(rates.reference), 1e-300)
     wrong = np.flatnonzero(apart > limit)
@@ -274,22 +294,24 @@ def _warming(rates: RatePair, limit: float) -> Iterator[Cause]:
     message = phrase("only the first {last} updates differ (the warm-up): ", last=last + 1)
     message += phrase("{reference} in the reference, {port} in the port", reference=ours, port=theirs)
     fix = phrase("make the port's warm-up give {ours}", ours=ours)
-    yield Cause("lr.value", message, fix, 0.0)
+    yield RateClaim(Claim("lr.value", message, fix))
 
 
-def _shaped(rates: RatePair, limit: float) -> Iterator[Cause]:
+def _shaped(rates: RatePair, limit: float) -> Iterator[RateClaim]:
     """Two formulas, or one with other numbers."""
-    shapes = [shape_of(side, distance, limit) for side in (rates.reference, rates.port)]
-    if shapes[0] is None or shapes[1] is None or shapes[0] == shapes[1]:
+    ours, theirs = (shape_of(side, distance, limit) for side in (rates.reference, rates.port))
+    if ours is None or theirs is None or ours == theirs:
         return
-    right, wrong = (shape.in_words() for shape in shapes if shape is not None)
+    right, wrong = ours.in_words(), theirs.in_words()
     message = phrase(
         "the learning rate is {reference} in the reference; {port} in the port", reference=right, port=wrong
     )
-    yield Cause("lr.value", message, phrase("make the port's schedule {shape}", shape=right), 0.0)
+    fix = phrase("make the port's schedule {shape}", shape=right)
+    curves = [(ours.curve, rates.reference), (theirs.curve, rates.port)]
+    yield RateClaim(Claim("lr.value", message, fix), curves)
 
 
-Hypothesis = Callable[[RatePair, float], Iterator[Cause]]
+Hypothesis = Callable[[RatePair, float], Iterator[RateClaim]]
 # In order of how much they say: what explains every point by one number goes first.
 HYPOTHESES: tuple[Hypothesis, ...] = (
     _constant,

@@ -17,7 +17,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.causes import PortCode, Proof
+from parfocal.explain.causes import PortCode, ProvenChange
 from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.joining import parts_of
 from parfocal.explain.reproducing import ExtractedLayer
@@ -36,7 +36,11 @@ LIMIT = limits.verdicts.WHOLE_MODEL.value
 
 
 def rebuilding(
-    case: Case, explained: Divergence, proof: Proof, partners: Mapping[int, int], entries: Sequence[Entry]
+    case: Case,
+    explained: Divergence,
+    proof: ProvenChange,
+    partners: Mapping[int, int],
+    entries: Sequence[Entry],
 ) -> Rebuilding | None:
     """None where the two modules, run by themselves, do not show the mistake or cannot be called.
 
@@ -67,7 +71,7 @@ def rebuilding(
 
 
 def _calls(
-    case: Case, explained: Divergence, proof: Proof, partners: Mapping[int, int]
+    case: Case, explained: Divergence, proof: ProvenChange, partners: Mapping[int, int]
 ) -> tuple[int, int] | None:
     """The reference's and the port's call to run: the nearest around the code that the fix is about."""
     nodes, bindings = case.precise.port.trace.nodes, case.precise.port.script.ties
@@ -90,7 +94,7 @@ def _calls(
     return None
 
 
-def _lines(fix: str, proof: Proof) -> Iterator[tuple[str, int]]:
+def _lines(fix: str, proof: ProvenChange) -> Iterator[tuple[str, int]]:
     """The lines of the port's source that a fix is about, each with its file's name."""
     for part in parts_of(fix):
         if isinstance(part, FixLine):

@@ -6,24 +6,32 @@ end. A hypothesis must hold for all samples, also for those that agree. Only Num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
+from parfocal.explain.sample_values import Moved, Pairs, farthest
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, side_name
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way, side_name
 from parfocal.phrases import phrase
 
 FEWEST = limits.causes.LABELS_FEWEST.value
 SIDES = "reference", "port"
-Pairs = Sequence[tuple[Array, Array]]  # of the reference and of the port
 
 
 def label_cause(pairs: Pairs) -> Cause | None:
     """The first hypothesis that fits all pairs of one field."""
-    return next((cause for make in HYPOTHESES for cause in make(pairs)), None)
+    found = next((moved for make in HYPOTHESES for moved in make(pairs)), None)
+    if found is None:
+        return None
+    (claim,) = found.steps
+    return claim.judged(Way.RELATED, farthest(pairs), farthest(found.pairs), 0.0, Grounds.VALUES)
+
+
+def _moved(claim: Claim, pairs: Iterable[tuple[Array, Array]]) -> Moved:
+    return Moved((claim,), list(pairs))
 
 
 def is_label(array: Array) -> bool:
@@ -45,7 +53,7 @@ def _flat(pairs: Pairs) -> tuple[Array, Array] | None:
     return ours, theirs
 
 
-def _numbered(pairs: Pairs) -> Iterator[Cause]:
+def _numbered(pairs: Pairs) -> Iterator[Moved]:
     """By another numbering."""
     flat = _flat(pairs)
     if flat is None or (pairs[0][0].ndim > 1 and len(np.unique(flat[0])) > 1000):
@@ -70,10 +78,15 @@ def _numbered(pairs: Pairs) -> Iterator[Cause]:
         shown = some([phrase("{a} is {b}", a=a, b=b) for a, b in sorted(table.items()) if a != b], 6)
         message = phrase("the port numbers the labels otherwise: {labels} in the port", labels=shown)
         fix = phrase("number the port's labels as the reference's are (classes sorted by name?)")
-    yield Cause("data.label", message, fix, 0.0)
+    known, new = (np.asarray(list(side)) for side in (table, table.values()))
+    order = np.argsort(known)
+    yield _moved(
+        Claim("data.label", message, fix),
+        ((new[order][np.searchsorted(known[order], a.astype(np.int64))], b) for a, b in pairs),
+    )
 
 
-def _one_value(pairs: Pairs) -> Iterator[Cause]:
+def _one_value(pairs: Pairs) -> Iterator[Moved]:
     """One value stands where the reference has another, everywhere; all others agree."""
     flat = _flat(pairs)
     if flat is None:
@@ -92,10 +105,11 @@ def _one_value(pairs: Pairs) -> Iterator[Cause]:
         port=wrong,
     )
     fix = phrase("write {right} for {wrong} there (what fills up, or is ignored?)", right=right, wrong=wrong)
-    yield Cause("data.label", message, fix, 0.0)
+    changed = ((np.where(a == right, wrong, a), b) for a, b in pairs)
+    yield _moved(Claim("data.label", message, fix), changed)
 
 
-def _as_vector(pairs: Pairs) -> Iterator[Cause]:
+def _as_vector(pairs: Pairs) -> Iterator[Moved]:
     """A number on one side, a vector of zeros and a one on the other."""
     for wide, narrow in ((1, 0), (0, 1)):
         if all(_is_vector_of(pair[wide], pair[narrow]) for pair in pairs):
@@ -110,7 +124,10 @@ def _as_vector(pairs: Pairs) -> Iterator[Cause]:
                 if wide == 1
                 else phrase("give the port's labels as vectors of zeros and a one")
             )
-            yield Cause("data.label", message, fix, 0.0)
+            numbers = (
+                [np.argmax(each, -1) if at == wide else each for at, each in enumerate(p)] for p in pairs
+            )
+            yield _moved(Claim("data.label", message, fix), ((a, b) for a, b in numbers))
 
 
 def _is_vector_of(wide: Array, narrow: Array) -> bool:
@@ -121,7 +138,7 @@ def _is_vector_of(wide: Array, narrow: Array) -> bool:
     return bool(np.array_equal(wide.argmax(axis=-1), narrow))
 
 
-def _paired_otherwise(pairs: Pairs) -> Iterator[Cause]:
+def _paired_otherwise(pairs: Pairs) -> Iterator[Moved]:
     """The same labels, given to other samples."""
     flat = _flat(pairs)
     if flat is None or pairs[0][0].size != 1 or len(pairs) < FEWEST:
@@ -136,10 +153,10 @@ def _paired_otherwise(pairs: Pairs) -> Iterator[Cause]:
         count=len(ours),
     )
     fix = phrase("read the port's labels in the order of its samples")
-    yield Cause("data.label", message, fix, 0.0)
+    yield _moved(Claim("data.label", message, fix), pairs)  # whose label each has is not known
 
 
-def _filled(pairs: Pairs) -> Iterator[Cause]:
+def _filled(pairs: Pairs) -> Iterator[Moved]:
     """Sequences of one length, filled up at the other end."""
     if any(not _whole(a) or not _whole(b) or a.ndim != 1 or a.shape != b.shape for a, b in pairs):
         return
@@ -148,7 +165,7 @@ def _filled(pairs: Pairs) -> Iterator[Cause]:
         if len(ends) != 1:
             continue
         fill = ends.pop()
-        if all(_equal(pair) or _moved(pair[0][::turn], pair[1][::turn], fill) for pair in pairs):
+        if all(_equal(pair) or _held_apart(pair[0][::turn], pair[1][::turn], fill) for pair in pairs):
             places = phrase("at the end"), phrase("at the beginning")
             ours, theirs = places[::turn]
             message = phrase(
@@ -157,7 +174,10 @@ def _filled(pairs: Pairs) -> Iterator[Cause]:
                 ours=ours,
                 theirs=theirs,
             )
-            yield Cause("data.crop", message, phrase("fill the port's up {ours}", ours=ours), 0.0)
+            claim = Claim("data.crop", message, phrase("fill the port's up {ours}", ours=ours))
+            yield _moved(
+                claim, ((a if _equal((a, b)) else _filled_up(a[::turn], fill)[::turn], b) for a, b in pairs)
+            )
             return
 
 
@@ -165,16 +185,23 @@ def _equal(pair: tuple[Array, Array]) -> bool:
     return bool(np.array_equal(*pair))
 
 
-def _moved(ours: Array, theirs: Array, fill: int) -> bool:
+def _held_apart(ours: Array, theirs: Array, fill: int) -> bool:
     """Whether what comes before the fill in the one comes after it in the other."""
-    held = int(np.flatnonzero(ours != fill)[-1]) + 1 if (ours != fill).any() else 0
-    count = len(ours) - held
-    return bool(
-        held and count and np.array_equal(ours[:held], theirs[count:]) and (theirs[:count] == fill).all()
-    )
+    held = _held(ours, fill)
+    return 0 < held < len(ours) and bool(np.array_equal(_filled_up(ours, fill), theirs))
 
 
-HYPOTHESES: tuple[Callable[[Pairs], Iterator[Cause]], ...] = (
+def _held(values: Array, fill: int) -> int:
+    """How many come before what fills up."""
+    return int(np.flatnonzero(values != fill)[-1]) + 1 if (values != fill).any() else 0
+
+
+def _filled_up(values: Array, fill: int) -> Array:
+    """The same, filled up in front."""
+    return np.roll(values, len(values) - _held(values, fill))
+
+
+HYPOTHESES: tuple[Callable[[Pairs], Iterator[Moved]], ...] = (
     _numbered,
     _one_value,
     _as_vector,

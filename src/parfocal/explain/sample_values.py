@@ -6,6 +6,7 @@ A number can be read as its bits, and a colour can be changed by a rule that loo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
-from parfocal.judge.verdict import Cause, side_name
+from parfocal.judge.verdict import Claim, side_name
 from parfocal.phrases import phrase
 
 CHANNELS = limits.causes.COLOUR_CHANNELS.value
@@ -24,6 +25,14 @@ NEIGHBOURS = limits.searches.COLOUR_NEIGHBOURS.value
 PATCH = limits.causes.CROP_PATCH.value
 ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
 Pairs = Sequence[tuple[Array, Array]]  # of the reference and of the port
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Steps, each a mistake by itself, and the pairs once the reference's samples are changed so."""
+
+    steps: tuple[Claim, ...]
+    pairs: Pairs
 
 
 def apart(ours: Array, theirs: Array) -> float:
@@ -43,6 +52,11 @@ def apart(ours: Array, theirs: Array) -> float:
         same = np.isnan(wide[0]) == np.isnan(wide[1])
         return float(np.nanmax(difference, initial=0.0)) / (ROUNDING * scale) if same.all() else np.inf
     return float(difference.max()) / (ROUNDING * scale)
+
+
+def farthest(pairs: Pairs) -> float:
+    """The largest difference between the two sides of any pair."""
+    return max((apart(ours, theirs) for ours, theirs in pairs), default=0.0)
 
 
 def channel_axis(array: Array) -> int | None:
@@ -70,7 +84,7 @@ def _is_float(array: Array) -> bool:
     return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
 
 
-def bit_patterns(pairs: Pairs, limit: float) -> Iterator[Cause]:
+def bit_patterns(pairs: Pairs) -> Iterator[Moved]:
     """The bits of bfloat16 numbers, taken for whole numbers."""
     for side, other, order in (("port", "reference", 1), ("reference", "port", -1)):
         sided = [pair[::order] for pair in pairs]
@@ -88,11 +102,11 @@ def bit_patterns(pairs: Pairs, limit: float) -> Iterator[Cause]:
                 value=f"{float(ours.reshape(-1)[0]):.4g}",
             )
             fix = phrase("cast to float32 before .numpy() in the {side}", side=side_name(side))
-            yield Cause("dtype.bits", message, fix, 0.0)
+            yield Moved((Claim("dtype.bits", message, fix),), [(bits_of(a), b) for a, b in sided])
             return
 
 
-def colours(pairs: Pairs, limit: float) -> Iterator[Cause]:
+def colours(pairs: Pairs, limit: float) -> Iterator[Claim]:
     """The same pictures in other colours: pixels of one colour in the reference have one colour in the port.
 
     Resampled pixels do not: what becomes of them depends on those around.
@@ -115,7 +129,7 @@ def colours(pairs: Pairs, limit: float) -> Iterator[Cause]:
         "adjust the colours of the port's pictures as the reference's are: the same library, factors and "
         "rounding (arrays are adjusted otherwise than images)"
     )
-    yield Cause("data.colour", message, fix, 0.0)
+    yield Claim("data.colour", message, fix)
 
 
 def _near_pixels(ours: Array, theirs: Array, limit: float) -> tuple[int, int]:

@@ -8,7 +8,6 @@ change them; another way to resize blurs them. The fewest steps that fit every p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations, permutations
 
@@ -30,15 +29,17 @@ from parfocal.explain.sample_scales import (
 from parfocal.explain.sample_values import (
     CHANNELS,
     ROUNDING,
+    Moved,
     Pairs,
     apart,
     bit_patterns,
     channel_axis,
     colours,
+    farthest,
     plane_of,
 )
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way
 from parfocal.phrases import joined, phrase
 
 FARTHEST = limits.searches.CROP_SHIFTS.value
@@ -47,14 +48,6 @@ PATCH = limits.causes.CROP_PATCH.value
 ALIKE = limits.causes.ALIKE_PICTURES.value
 GAIN = limits.causes.FURTHER_STEP.value
 RESAMPLED_CONSTANT = limits.causes.RESAMPLED_CONSTANT.value
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """Steps, each a cause by itself, and the pairs once the reference's samples are changed so."""
-
-    steps: tuple[Cause, ...]
-    pairs: Pairs
 
 
 def cause_of(pairs: Pairs, limit: float, equal: Pairs = ()) -> Cause | None:
@@ -66,16 +59,19 @@ def cause_of(pairs: Pairs, limit: float, equal: Pairs = ()) -> Cause | None:
     if numbered is not None or all(is_label(ours) and is_label(theirs) for ours, theirs in pairs):
         return numbered
     ways = [list(_ways(pairs, count)) for count in range(MOST_MOVES + 1)]
-    return next(bit_patterns(pairs, limit), None) or _told(_exact(ways, limit)) or _told(_alike(ways, limit))
+    bits = next(bit_patterns(pairs), None)
+    exact = bits or _exact(ways, limit)
+    if exact is not None:
+        return _told(exact.steps).proven(Way.RELATED, farthest(pairs), farthest(exact.pairs))
+    alike = _alike(ways, limit)
+    return _told(alike).likely(Grounds.VALUES) if alike else None
 
 
-def _told(steps: Sequence[Cause]) -> Cause | None:
-    if not steps:
-        return None
+def _told(steps: Sequence[Claim]) -> Claim:
     message = reduce(
         lambda a, b: phrase("{first}, and {second}", first=a, second=b), [step.message for step in steps]
     )
-    return Cause(steps[0].code, message, joined("\n", [step.fix for step in steps]), 0.0)
+    return Claim(steps[0].code, message, joined("\n", [step.fix for step in steps]))
 
 
 def _ways(pairs: Pairs, count: int) -> Iterator[Moved]:
@@ -87,21 +83,21 @@ def _ways(pairs: Pairs, count: int) -> Iterator[Moved]:
         yield from moved
 
 
-def _exact(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Cause, ...]:
+def _exact(ways: Sequence[Sequence[Moved]], limit: float) -> Moved | None:
     """Moves that leave nothing over, alone or with a scale; of as many steps, moves alone come first."""
     for count in range(1, len(ways) + 1):
         for moved in ways[count] if count < len(ways) else ():
             if all(apart(ours, theirs) <= limit for ours, theirs in moved.pairs):
-                return moved.steps
+                return moved
         for moved in ways[count - 1]:
             for axis in (None, channel_axis(moved.pairs[0][0])):
                 fit = fit_scale(moved.pairs, axis)
                 if fit is not None:
-                    return _scaled(moved, fit, CONSTANT).steps
-    return ()
+                    return _scaled(moved, fit, CONSTANT)
+    return None
 
 
-def _alike(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Cause, ...]:
+def _alike(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Claim, ...]:
     """The same pictures, almost: other colours or pixels, and what else brings them much nearer."""
     best, least = None, np.inf
     for moved in (each for of_a_length in ways for each in of_a_length):
@@ -119,7 +115,7 @@ def _alike(ways: Sequence[Sequence[Moved]], limit: float) -> tuple[Cause, ...]:
     return () if last is None else (*best.steps, last)
 
 
-def _resampled(pairs: Pairs) -> Cause | None:
+def _resampled(pairs: Pairs) -> Claim | None:
     alike = [np.corrcoef(_flat(a), _flat(b))[0, 1] for a, b in pairs]
     if not min(alike) >= ALIKE:
         return None
@@ -132,7 +128,7 @@ def _resampled(pairs: Pairs) -> Cause | None:
     fix = phrase(
         "resize the port's pictures as the reference's are: the same library, interpolation and antialiasing"
     )
-    return Cause("data.resize", message, fix, 0.0)
+    return Claim("data.resize", message, fix)
 
 
 def _flat(array: Array) -> Array:
@@ -164,15 +160,14 @@ def _scaled(moved: Moved, fit: AffineFit, tolerance: float) -> Moved:
     return Moved(steps, [(fit.applied(ours, axis), theirs) for ours, theirs in moved.pairs])
 
 
-CHANNELS_BEFORE = Cause(
+CHANNELS_BEFORE = Claim(
     "data.channel_order",
     phrase("the channels are reversed in the port before they are normalised (RGB against BGR)"),
     phrase("reverse the channels of the port's samples before they are normalised"),
-    0.0,
 )
 
 
-def _scale(fit: AffineFit, pairs: Pairs, known: tuple[str, str] | None) -> Cause:
+def _scale(fit: AffineFit, pairs: Pairs, known: tuple[str, str] | None) -> Claim:
     least = max(ROUNDING, fit.left) * max(float(np.abs(theirs).max(initial=0.0)) for _, theirs in pairs)
     offsets = [0.0 if abs(each) <= least else each for each in fit.offsets]
     digits = 6 if fit.left <= FITTED else 2  # of what is fitted to other pixels no more is known
@@ -189,10 +184,10 @@ def _scale(fit: AffineFit, pairs: Pairs, known: tuple[str, str] | None) -> Cause
             ": the reference is {reference}, the port {port}", reference=known[0], port=known[1]
         )
         fix = phrase("{fix}: {known}", fix=fix, known=known[0])
-    return Cause("data.normalisation", message, fix, 0.0)
+    return Claim("data.normalisation", message, fix)
 
 
-Moves = Iterator[tuple[Cause, Pairs]]
+Moves = Iterator[tuple[Claim, Pairs]]
 
 
 def _axes(pairs: Pairs) -> Moves:
@@ -207,7 +202,7 @@ def _axes(pairs: Pairs) -> Moves:
             continue
         message = phrase("the port's axes are the reference's in the order {order}", order=list(order))
         fix = phrase("transpose the port's samples by {back}", back=np.argsort(order).tolist())
-        yield Cause("layout.permuted", message, fix, 0.0), [(a.transpose(order), b) for a, b in pairs]
+        yield Claim("layout.permuted", message, fix), [(a.transpose(order), b) for a, b in pairs]
 
 
 def _channels(pairs: Pairs) -> Moves:
@@ -217,7 +212,7 @@ def _channels(pairs: Pairs) -> Moves:
     message = phrase(
         "the {count} channels are reversed in the port (RGB against BGR)", count=pairs[0][0].shape[axis]
     )
-    step = Cause("data.channel_order", message, phrase("reverse the channels of the port's samples"), 0.0)
+    step = Claim("data.channel_order", message, phrase("reverse the channels of the port's samples"))
     yield step, [(np.flip(a, axis), b) for a, b in pairs]
 
 
@@ -229,7 +224,7 @@ def _mirrors(pairs: Pairs) -> Moves:
         if first.shape[axis] > CHANNELS:
             message = phrase("the port's samples are mirrored along axis {axis}", axis=axis)
             fix = phrase("do not flip the port's samples along axis {axis}", axis=axis)
-            yield Cause("data.crop", message, fix, 0.0), [(np.flip(a, axis), b) for a, b in pairs]
+            yield Claim("data.crop", message, fix), [(np.flip(a, axis), b) for a, b in pairs]
 
 
 def _crops(pairs: Pairs) -> Moves:
@@ -257,7 +252,7 @@ def _crops(pairs: Pairs) -> Moves:
         rows=shift[0],
         columns=shift[1],
     )
-    yield Cause("data.crop", message, fix, 0.0), parts
+    yield Claim("data.crop", message, fix), parts
 
 
 def _shift(ours: Array, theirs: Array, axes: tuple[int, int]) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """What a comparison of two models can say, as frozen data.
 
 A ``Divergence`` is a difference that rounding does not explain; a ``Finding`` is worth knowing
-also when all is well; a ``Cause`` is a divergence explained and proven.
+also when all is well; a ``Cause`` explains a divergence and says whether that was proven.
 """
 
 from __future__ import annotations
@@ -53,9 +53,36 @@ class Site:
     order: int | None = field(default=None, compare=False)  # of the call in its run; the place is the same
 
 
+class Way(Enum):
+    """How a cause was proven."""
+
+    REPLAYED = "replayed"  # the port's code was run again with the cause removed
+    RECOMPUTED = "recomputed"  # the port's numbers were computed again with the cause removed
+    RELATED = "related"  # the cause, applied to the reference's values, makes the port's
+
+
+class Grounds(Enum):
+    """What a likely cause rests on: nothing was run or computed with it removed."""
+
+    SETTINGS = "settings"  # what both sides say of themselves
+    STRUCTURE = "structure"  # which layers and weights there are
+    CODE = "code"  # which ops both sides ran
+    VALUES = "values"  # what the values look like
+    NOT_SAID = "not said"  # in a report from a version that did not tell the two apart
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The error before, and with the cause removed, in one unit."""
+
+    way: Way
+    before: float
+    after: float
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why two calls differ: proven by computing again with the cause removed.
+    """Why two calls differ: proven by ``proof``, or only likely, with what that rests on.
 
     ``facts``: what the message says without where: the names and both sides' values. A cause whose message
     names no module needs none.
@@ -64,18 +91,46 @@ class Cause:
     code: str
     message: str
     fix: str
-    score_after: float
+    proof: Proof | None
+    rests_on: Grounds | None = None  # stated if and only if there is no proof
     alternatives: tuple[Cause, ...] = ()
     facts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
             raise ValueError(f"there is no cause code {self.code!r}: add it to parfocal/judge/codes.py")
+        if (self.proof is None) == (self.rests_on is None):
+            raise TypeError(f"{self.code}: state either how the cause was proven or what it rests on")
+
+    @property
+    def score_after(self) -> float | None:
+        """The error with the cause removed; None for a cause that is only likely."""
+        return None if self.proof is None else self.proof.after
 
     @property
     def mistake(self) -> tuple[str, ...]:
         """What is wrong, wherever it is: the same for the same mistake in several places."""
         return self.code, *(self.facts or (self.message,))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a hypothesis says, before it is tested."""
+
+    code: str
+    message: str
+    fix: str
+    facts: tuple[str, ...] = ()
+
+    def proven(self, way: Way, before: float, after: float) -> Cause:
+        return Cause(self.code, self.message, self.fix, Proof(way, before, after), facts=self.facts)
+
+    def likely(self, rests_on: Grounds) -> Cause:
+        return Cause(self.code, self.message, self.fix, None, rests_on, facts=self.facts)
+
+    def judged(self, way: Way, before: float, after: float, limit: float, otherwise: Grounds) -> Cause:
+        """Proven where the error with the cause removed is within the limit, else likely."""
+        return self.proven(way, before, after) if after <= limit else self.likely(otherwise)
 
 
 class InheritanceReason(Enum):

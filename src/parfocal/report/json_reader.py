@@ -17,7 +17,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 
 from parfocal.brief import brief, some
 from parfocal.errors import FileFormatError, InputError, ParfocalError, StorageError
-from parfocal.judge.verdict import Finding
+from parfocal.judge.verdict import Cause, Finding, Grounds
 from parfocal.phrases import Phrase, phrase, phrases_of
 from parfocal.report.report import NOT_IN_JSON, SCHEMA, Report
 from parfocal.weights.plan import Plan
@@ -167,7 +167,7 @@ class _Reader:
                 ),
                 hint=error.hint,
             ) from error
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise FileFormatError(
                 phrase(
                     "{source}: {place}: {error}", source=self.source, place=place or phrase("it"), error=error
@@ -268,8 +268,17 @@ def _former_plan(value: Mapping[str, Any], _phrases: Mapping[str, Phrase]) -> Ma
     return {**{name: item for name, item in value.items() if name not in former}, "noted": noted}
 
 
+def _former_cause(value: Mapping[str, Any], _phrases: Mapping[str, Phrase]) -> Mapping[str, Any]:
+    """Whether a cause was proven was not written, only a score, which may have been measured or not."""
+    if "score_after" not in value:
+        return value
+    kept = {name: item for name, item in value.items() if name != "score_after"}
+    return {**kept, "proof": None, "rests_on": Grounds.NOT_SAID.value}
+
+
 # Objects that were written otherwise before, as they are written now.
 _FORMER: dict[type, Callable[[Mapping[str, Any], Mapping[str, Phrase]], Mapping[str, Any]]] = {
+    Cause: _former_cause,
     Finding: _former_finding,
     Plan: _former_plan,
 }

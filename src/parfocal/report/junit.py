@@ -10,7 +10,7 @@ from parfocal.judge.verdict import Divergence
 from parfocal.report.coverage import words_of
 from parfocal.report.mistakes import own_mistakes
 from parfocal.report.report import Report
-from parfocal.report.wording import amount, in_one_line, place_of
+from parfocal.report.wording import amount, cause_label, in_one_line, place_of, proof_label, proof_words
 
 # XML 1.0 has no way to write these, escaped or not.
 _IMPOSSIBLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -68,7 +68,8 @@ def _details(group: list[Divergence]) -> str:
     if first.message:
         lines.append(first.message)
     if first.cause is not None:
-        lines += [f"cause: {first.cause.code}: {first.cause.message}", f"fix: {first.cause.fix}"]
+        label, proof = cause_label(first.cause), f"{proof_label(first.cause)}: {proof_words(first.cause)}"
+        lines += [f"{label}: {first.cause.code}: {first.cause.message}", proof, f"fix: {first.cause.fix}"]
     elsewhere = sorted({place_of(each) for each in group[1:]} - {place_of(first)})
     return "\n".join([*lines, *(f"the same in {place}" for place in elsewhere)])
 

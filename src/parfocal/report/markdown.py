@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-from parfocal.judge.verdict import Divergence
+from parfocal.judge.verdict import Cause, Divergence
 from parfocal.phrases import current_language, joined, phrase, translate
 from parfocal.report.coverage import words_of
 from parfocal.report.mistakes import own_mistakes
 from parfocal.report.report import Report
-from parfocal.report.wording import amount, in_one_line, names, place_of, verdict
+from parfocal.report.wording import amount, cause_label, in_one_line, names, place_of, proof_words, verdict
 
 Said: TypeAlias = Callable[[str], str]
 SHOWN = 20  # mistakes in the table; a comment has a size limit
@@ -49,8 +49,14 @@ def _row(group: list[Divergence], report: Report, said: Said) -> str:
     where = _code(said(place_of(first)))
     if elsewhere:
         where = said(phrase("{place} and {count} more", place=where, count=elsewhere))
-    cause = "" if first.cause is None else f"{_code(first.cause.code)} {escaped(said(first.cause.message))}"
-    return f"| {where} | {escaped(said(in_one_line(first, report)))} | {cause} |"
+    return f"| {where} | {escaped(said(in_one_line(first, report)))} | {_cause(first.cause, said)} |"
+
+
+def _cause(cause: Cause | None, said: Said) -> str:
+    if cause is None:
+        return ""
+    likely = f"{said(cause_label(cause))}: " if cause.proof is None else ""
+    return f"{likely}{_code(cause.code)} {escaped(said(cause.message))} ({escaped(said(proof_words(cause)))})"
 
 
 def _fixes(groups: list[list[Divergence]], said: Said) -> list[str]:

@@ -29,6 +29,7 @@ from parfocal.report.wording import (
     kind_words,
     notes_of,
     place_of,
+    proof_words,
     score_words,
     short_path,
     site_words,
@@ -145,7 +146,18 @@ def _divergence(first: Divergence, report: Report) -> list[_Line]:
 def _cause(divergence: Divergence) -> list[_Line]:
     if divergence.cause is None:
         return []
-    return [phrase("  cause      {cause}", cause=divergence.cause.message), _Fix(divergence.cause.fix)]
+    cause = divergence.cause
+    told = (
+        phrase("  likely     {cause}", cause=cause.message)
+        if cause.proof is None
+        else phrase("  cause      {cause}", cause=cause.message)
+    )
+    shown = (
+        phrase("  rests on   {words}", words=proof_words(cause))
+        if cause.proof is None
+        else phrase("  proof      {words}", words=proof_words(cause))
+    )
+    return [told, shown, _Fix(cause.fix)]
 
 
 def _error(error: Comparison, first: Divergence, report: Report) -> list[str]:

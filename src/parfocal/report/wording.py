@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from parfocal.judge.verdict import Divergence, InheritanceReason, SettingDifference, Site
+from parfocal.judge.verdict import Cause, Divergence, Grounds, InheritanceReason, SettingDifference, Site, Way
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import NOUNS, Compared, Coverage
 from parfocal.report.report import INCOMPLETE, Report
@@ -82,6 +82,41 @@ REASONS = {
     InheritanceReason.NATURAL_RUN: phrase("after the first difference of two natural runs"),
     InheritanceReason.MADE_OTHERWISE: phrase("inside a layer that is made otherwise"),
 }
+
+
+WAYS = {
+    Way.REPLAYED: phrase("run again with it removed"),
+    Way.RECOMPUTED: phrase("computed again with it removed"),
+    Way.RELATED: phrase("made of the reference's values by it"),
+}
+GROUNDS = {
+    Grounds.SETTINGS: phrase("read from the settings of both sides; not run"),
+    Grounds.STRUCTURE: phrase("read from the layers and weights of both sides; not run"),
+    Grounds.CODE: phrase("read from the ops of both sides; not run again"),
+    Grounds.VALUES: phrase("seen in the values; not computed again with it removed"),
+    Grounds.NOT_SAID: phrase("the report does not say whether it was proven"),
+}
+
+
+def cause_label(cause: Cause) -> str:
+    """A cause only with a proof."""
+    return phrase("likely") if cause.proof is None else phrase("cause")
+
+
+def proof_label(cause: Cause) -> str:
+    return phrase("rests on") if cause.proof is None else phrase("proof")
+
+
+def proof_words(cause: Cause) -> str:
+    """How it was proven, with the error before and after; or what it rests on."""
+    if cause.proof is None:
+        return GROUNDS[cause.rests_on or Grounds.NOT_SAID]
+    return phrase(
+        "{way}: error {before} before, {after} after",
+        way=WAYS[cause.proof.way],
+        before=score_words(cause.proof.before),
+        after=score_words(cause.proof.after),
+    )
 
 
 def headline(report: Report) -> str:

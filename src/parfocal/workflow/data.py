@@ -19,7 +19,7 @@ from parfocal.explain.samples import cause_of
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
+from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Grounds, Site, Way, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
@@ -191,23 +191,23 @@ def _length(
         fewer = 0 if counts[0] < counts[1] else 1
         batch = reading.batch(1 - fewer)
         side = ("reference", "port")[fewer]
-        fix, message = phrase("give both sides the same files and splits"), what
+        fix, message, left = phrase("give both sides the same files and splits"), what, np.inf
         if batch and counts[1 - fewer] - counts[fewer] == counts[1 - fewer] % batch:
             message = phrase(
                 "the {side} drops the last, incomplete batch: {what}", side=side_name(side), what=what
             )
             fix = phrase("write drop_last={value} in the port's loader", value=fewer == 0)
+            left = abs(counts[1 - fewer] // batch * batch - counts[fewer])
         elif batch and abs(counts[0] - counts[1]) < batch:
             message = phrase(
                 "{what}: less than a batch of {batch}, as when the last one is filled up or cut",
                 what=what,
                 batch=batch,
             )
-        found.append(
-            _divergence(
-                sides, phrase("length: {what}", what=what), Cause("data.length", message, fix, 0.0), np.inf
-            )
+        cause = Claim("data.length", message, fix).judged(
+            Way.RELATED, float(abs(counts[0] - counts[1])), left, 0.0, Grounds.VALUES
         )
+        found.append(_divergence(sides, phrase("length: {what}", what=what), cause, np.inf))
     batches = [reading.batch(side) for side in (0, 1)]
     if None not in batches and batches[0] != batches[1]:
         message = phrase(
@@ -215,12 +215,8 @@ def _length(
             reference=batches[0],
             port=batches[1],
         )
-        cause = Cause(
-            "data.length",
-            message,
-            phrase("write batch_size={size} in the port's loader", size=batches[0]),
-            0.0,
-        )
+        fix = phrase("write batch_size={size} in the port's loader", size=batches[0])
+        cause = Claim("data.length", message, fix).likely(Grounds.SETTINGS)
         found.append(_divergence(sides, message, cause, np.inf))
     return found
 
@@ -246,7 +242,13 @@ def _order(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list[
     what = phrase(
         "order: {wrong} of {count} samples are at another place", wrong=wrong, count=len(order.order)
     )
-    return [_divergence(sides, what, Cause("data.order", message, fix, 0.0), np.inf)]
+    ours, theirs = (np.stack(each) for each in reading.signatures)
+    found = np.asarray(order.order) >= 0
+    common = slice(0, min(len(ours), len(theirs)))
+    before = apart(ours[common], theirs[common])
+    after = apart(ours[np.asarray(order.order)[found]], theirs[found])
+    cause = Claim("data.order", message, fix).proven(Way.RELATED, before, after)
+    return [_divergence(sides, what, cause, np.inf)]
 
 
 def _shuffles(side: SampleStream) -> bool:

@@ -11,7 +11,7 @@ from parfocal.backends.protocol import Mode
 from parfocal.explain.causes import PortLine, line, number, place, spelled_path
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
-from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Grounds, Site
 from parfocal.matching.pairing import Pairing
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
@@ -125,7 +125,7 @@ class Dropping:
         fix = phrase("drop with probability {right} in {words}", right=right, words=theirs.words)
         if theirs.is_module:
             fix = PortLine.attribute(theirs.node.path, self.theirs[theirs.node.path][0], right)
-        return Cause("random.dropout", message, fix, 0.0)
+        return Claim("random.dropout", message, fix).likely(Grounds.SETTINGS)
 
     def _cause(self, ours: Node, theirs: Node, *, sure: DropCounts) -> Cause | None:
         (_, right), (attribute, wrong) = self.ours[ours.path], self.theirs[theirs.path]
@@ -139,7 +139,8 @@ class Dropping:
                 port=WORDS[theirs.training],
             )
             fix = PortLine.mode(theirs.path, WORDS[ours.training])
-            return Cause("mode.training", message, fix, 0.0, facts=("is in", WORDS[ours.training]))
+            claim = Claim("mode.training", message, fix, ("is in", WORDS[ours.training]))
+            return claim.likely(Grounds.SETTINGS)
         told = sure.every or (sure.at_work and right > 0 and wrong > 0)
         if told and not _same(right, wrong):
             message = phrase(
@@ -153,7 +154,7 @@ class Dropping:
                 PortLine.attribute(theirs.path, attribute, number(right)),
                 (number(right), number(wrong)),
             )
-            return Cause("random.dropout", message, fix, 0.0, facts=(theirs.kind, *rates))
+            return Claim("random.dropout", message, fix, (theirs.kind, *rates)).likely(Grounds.SETTINGS)
         scale, other = self.scales[0].get(ours.path), self.scales[1].get(theirs.path)
         if told and scale is not None and other is not None and not isclose(scale, other, rel_tol=SCALED):
             message = phrase(
@@ -171,7 +172,9 @@ class Dropping:
                 scale=number(scale / other),
             )
             scales = (number(scale), number(other), number(wrong))
-            return Cause("random.dropout", message, words, 0.0, facts=(theirs.kind, "keeps", *scales))
+            return Claim("random.dropout", message, words, (theirs.kind, "keeps", *scales)).likely(
+                Grounds.VALUES
+            )
         return None
 
 

@@ -27,7 +27,7 @@ from parfocal.explain.initialisers import (
 )
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
-from parfocal.judge.verdict import Cause, Divergence, Site, side_name
+from parfocal.judge.verdict import Claim, Divergence, Grounds, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
@@ -259,7 +259,7 @@ def _difference(
         None,
         NOTHING,
         score,
-        cause=Cause(code, message, _fix(tensor, port.written), 0.0),
+        cause=Claim(code, message, _fix(tensor, port.written)).likely(Grounds.VALUES),
     )
 
 

@@ -18,13 +18,13 @@ from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
 from parfocal.brief import brief, told
 from parfocal.errors import EmptyComparisonError, InputError, ParfocalError, UnsupportedError
-from parfocal.explain.loss_causes import Arrays, LossPair, LossSample, cause_of, nothing_counted
+from parfocal.explain.loss_causes import Arrays, LossPair, LossSample, cause_of, nothing_counted, off
 from parfocal.inputs import Sides, split
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.picture import picture_of
-from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
+from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Site, Way, side_name
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
@@ -347,7 +347,8 @@ def _settings(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Iterator[Caus
                 reference=brief(other[name]),
                 port=brief(own[name]),
             )
-            yield Cause(CODES.get(name, "loss.input"), message, line, 0.0)
+            claim = Claim(CODES.get(name, "loss.input"), message, line)
+            yield claim.proven(Way.RECOMPUTED, off(theirs.tried(inputs), right), off(value, right))
 
 
 def _from_values(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Cause | None:

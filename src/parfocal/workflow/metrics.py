@@ -16,7 +16,7 @@ from parfocal.inputs import leaves, owner_of
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Divergence, Site, side_name
+from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
@@ -192,7 +192,7 @@ def _unsteady_cause(side: _Metric, name: str, before: float, again: float) -> Ca
         again=f"{again:.7g}",
     )
     fix = phrase("reset the metric of the {side} at every call", side=side_name(side.side))
-    return Cause("metric.value", message, fix, 0.0)
+    return Claim("metric.value", message, fix).likely(Grounds.VALUES)
 
 
 def _difference(

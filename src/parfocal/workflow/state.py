@@ -69,7 +69,7 @@ def weight_differences(plan: Plan, reference: ModelSide, port: ModelSide) -> Ite
                 floor,
                 measured,
                 phrase("the weights differ before anything runs"),
-                cause=_untied(entry, elsewhere.twins(entry), ours, theirs)
+                cause=_untied(entry, elsewhere.twins(entry), ours, theirs, measured)
                 or weight_cause(
                     *(entry.target, port.backend.name, observed, expected, floor, 1.0),
                     elsewhere.like(entry, observed),
@@ -108,21 +108,19 @@ def _values(array: Array) -> object:
     return array.shape, array.dtype.name, hashlib.sha1(array.tobytes(), usedforsecurity=False).digest()
 
 
-def _untied(entry: Entry, twins: Sequence[Entry], ours: Arrays, theirs: Arrays) -> Cause | None:
+def _untied(
+    entry: Entry, twins: Sequence[Entry], ours: Arrays, theirs: Arrays, measured: float
+) -> Cause | None:
     """One tensor of the reference is several in the port, of which another has the right values."""
-    right = [
-        other.target
-        for other in twins
-        if other.target != entry.target
-        and other.target in theirs
-        and views.apply(other.source_view, ours[entry.source]).shape
-        == views.apply(other.target_view, theirs[other.target]).shape
-        and np.array_equal(
-            views.apply(other.source_view, ours[entry.source]),
-            views.apply(other.target_view, theirs[other.target]),
-        )
-    ]
-    return tied_cause(entry.target, right[0], entry.source) if right else None
+    for other in twins:
+        if other.target == entry.target or other.target not in theirs:
+            continue
+        expected = views.apply(other.source_view, ours[entry.source])
+        observed = views.apply(other.target_view, theirs[other.target])
+        if observed.shape == expected.shape and np.array_equal(observed, expected):
+            after = error_of(compare_arrays(observed, expected)).peak
+            return tied_cause(entry.target, other.target, entry.source, measured, after)
+    return None
 
 
 def _state(model_side: ModelSide) -> dict[str, Array]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from parfocal.attribution.sides import ModelSide
 from parfocal.judge.floors import NOTHING
-from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
+from parfocal.judge.verdict import Claim, Divergence, Finding, Grounds, Site, side_name
 from parfocal.phrases import joined, phrase
 from parfocal.weights.plan import Leftover, Plan, crossed_words
 from parfocal.workflow.alignment import Alignment
@@ -63,7 +63,7 @@ def crossed_weights(plan: Plan) -> tuple[list[Divergence], list[Finding]]:
         certain.append(
             replace(
                 _weights(reference, port, what, phrase("copied crosswise, against their names")),
-                cause=Cause("weight.permuted", message, fix, 0.0, facts=facts),
+                cause=Claim("weight.permuted", message, fix, facts).likely(Grounds.VALUES),
             )
         )
     return certain, uncertain

@@ -14,7 +14,7 @@ from parfocal.attribution.measures import END_LIMIT, LIMIT, Measure, Remark
 from parfocal.attribution.observation import limits_of
 from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.judge.verdict import Cause, InheritanceReason
+from parfocal.judge.verdict import Cause, InheritanceReason, Proof, Way
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.matching.table import PairReason
 from tests.unit.matching.traces import Does, trace
@@ -28,6 +28,9 @@ NET = Does("", "Net", ["x"], ["z"], [
     Does("head", "Linear", ["y^"], ["z"]),
 ])  # fmt: skip
 ROOT, BLOCK, FC, ACT, HEAD = range(5)
+
+
+PROOF = Proof(Way.REPLAYED, 100.0, 1.0)
 
 
 def measure(call, side, direction, score=100.0, **changes):
@@ -109,7 +112,7 @@ def test_one_line_that_shows_at_several_places_is_told_once():
     def blame(line):
         def explain(divergence, _):
             site = replace(divergence.port, path="", file="model.py", line=line(divergence.port.path))
-            return replace(divergence, port=site, cause=Cause("op.axis", "", f"fix {site.line}", 0.0))
+            return replace(divergence, port=site, cause=Cause("op.axis", "", f"fix {site.line}", PROOF))
 
         return explain
 
@@ -330,7 +333,7 @@ def test_why_a_difference_is_inherited_is_stored_on_it(reason):
 def test_the_same_line_told_twice_is_inherited_for_that_reason():
     def explain(divergence, _):
         site = replace(divergence.port, path="", file="model.py", line=7)
-        return replace(divergence, port=site, cause=Cause("op.axis", "", "fix", 0.0))
+        return replace(divergence, port=site, cause=Cause("op.axis", "", "fix", PROOF))
 
     wrong = GUILTY, measure(HEAD, "output", "forward")
     assert [each.reason for each in judge(*wrong, explain=explain)] == [None, InheritanceReason.SAME_LINE]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
 
-from parfocal.explain.sample_values import apart, bit_patterns, colours
+from parfocal.explain.sample_values import apart, bit_patterns, colours, farthest
 
 LIMIT = 4.0
 GENERATOR = np.random.default_rng(2)
@@ -17,7 +17,7 @@ NUMBERS = [GENERATOR.standard_normal((6, 4)).astype("float32") for _ in range(3)
 
 
 def codes(found):
-    return [cause.code for cause in found]
+    return [step.code for moved in found for step in moved.steps]
 
 
 def bits(array):
@@ -25,11 +25,15 @@ def bits(array):
 
 
 def test_bits_of_bfloat16_are_told_on_either_side():
-    (cause,) = bit_patterns([(each, bits(each)) for each in NUMBERS], LIMIT)
-    assert cause.code == "dtype.bits"
-    assert cause.fix == "cast to float32 before .numpy() in the port"
-    (cause,) = bit_patterns([(bits(each), each) for each in NUMBERS], LIMIT)
-    assert cause.fix == "cast to float32 before .numpy() in the reference"
+    pairs = [(each, bits(each)) for each in NUMBERS]
+    (moved,) = bit_patterns(pairs)
+    assert moved.steps[0].code == "dtype.bits"
+    assert moved.steps[0].fix == "cast to float32 before .numpy() in the port"
+    assert farthest(pairs) == np.inf
+    assert farthest(moved.pairs) == 0.0
+    (moved,) = bit_patterns([pair[::-1] for pair in pairs])
+    assert moved.steps[0].fix == "cast to float32 before .numpy() in the reference"
+    assert farthest(moved.pairs) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ def test_bits_of_bfloat16_are_told_on_either_side():
     ],
 )
 def test_other_numbers_are_no_bits(change):
-    assert codes(bit_patterns([(each, change(each)) for each in NUMBERS], LIMIT)) == []
+    assert codes(bit_patterns([(each, change(each)) for each in NUMBERS])) == []
 
 
 def smooth(cells, size, count=6):

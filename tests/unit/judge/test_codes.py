@@ -9,7 +9,7 @@ import pytest
 
 from parfocal.judge.code_guides import GUIDES
 from parfocal.judge.codes import CODES
-from parfocal.judge.verdict import PHASES, Cause
+from parfocal.judge.verdict import PHASES, Cause, Grounds, Proof, Way
 from parfocal.report.codes_page import TITLES, page
 
 ROOT = Path(__file__).parents[3]
@@ -38,9 +38,21 @@ def test_every_code_says_what_it_means_and_where_it_occurs() -> None:
 
 
 def test_a_cause_cannot_have_another_code() -> None:
-    assert Cause("op.mask", "", "", 0.0).code == "op.mask"
+    proof = Proof(Way.REPLAYED, 9.0, 0.0)
+    assert Cause("op.mask", "", "", proof).code == "op.mask"
     with pytest.raises(ValueError, match=r"there is no cause code 'op\.masc'"):
-        Cause("op.masc", "", "", 0.0)
+        Cause("op.masc", "", "", proof)
+
+
+def test_a_cause_states_how_it_was_proven_or_what_it_rests_on() -> None:
+    proof = Proof(Way.REPLAYED, 9.0, 0.5)
+    assert Cause("op.mask", "", "", proof).score_after == 0.5
+    assert Cause("op.mask", "", "", None, Grounds.SETTINGS).score_after is None
+    with pytest.raises(TypeError, match="proof"):
+        Cause("op.mask", "", "")  # type: ignore[call-arg]
+    for proof_and_basis in ((None, None), (proof, Grounds.SETTINGS)):
+        with pytest.raises(TypeError, match=r"op\.mask: state either how the cause was proven or what it"):
+            Cause("op.mask", "", "", *proof_and_basis)
 
 
 def test_every_code_has_a_symptom_a_proof_and_a_fix() -> None:

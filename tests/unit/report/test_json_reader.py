@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from parfocal.errors import FileFormatError, StorageError
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Cause, SettingDifference, Site
+from parfocal.judge.verdict import Cause, Grounds, Proof, SettingDifference, Site, Way
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.json_reader import load_report
 from parfocal.report.report import NOT_IN_JSON, Curve, DepthPoint, Report
@@ -107,6 +107,16 @@ def test_a_report_with_sentences_for_facts_is_read():
     assert through_json(read) == read
 
 
+def test_a_cause_of_a_version_that_wrote_a_score_alone_is_read_as_likely() -> None:
+    plain = report(divergences=(divergence(cause=CAUSE),)).to_json()
+    written = json.loads(json.dumps(plain))
+    cause = written["divergences"][0]["cause"]
+    del cause["proof"], cause["rests_on"]
+    cause["score_after"] = 0.0
+    read = Report.from_json(written).divergences[0].cause
+    assert read == dataclasses.replace(CAUSE, proof=None, rests_on=Grounds.NOT_SAID)
+
+
 names = st.text(max_size=12)
 numbers = st.floats(allow_nan=False)
 settings = st.dictionaries(
@@ -115,8 +125,16 @@ settings = st.dictionaries(
 sites = st.builds(
     Site, names, names, st.none() | names, st.none() | names, st.none() | st.integers(0, 9999), settings
 )
+shown = st.one_of(
+    st.tuples(st.builds(Proof, st.sampled_from(Way), numbers, numbers), st.none()),
+    st.tuples(st.none(), st.sampled_from(Grounds)),
+)
 causes = st.builds(
-    Cause, st.sampled_from(["config.epsilon", "op.mask"]), names, names, numbers, st.just((CAUSE,))
+    lambda code, message, fix, proof_or_basis: Cause(code, message, fix, *proof_or_basis, (CAUSE,)),
+    st.sampled_from(["config.epsilon", "op.mask"]),
+    names,
+    names,
+    shown,
 )
 
 
@@ -164,7 +182,7 @@ def changed(**changes: Any) -> dict[str, Any]:
     return {**json.loads(json.dumps(WHOLE.to_json())), **changes}
 
 
-NO_SUCH = {"code": "no.such", "message": "", "fix": "", "score_after": 1.0}
+NO_SUCH = {"code": "no.such", "message": "", "fix": "", "proof": None, "rests_on": "settings"}
 WRONG = {
     "a list": ([1], "it is [1], and should be an object with the fields of a report"),
     "no schema": ({"ok": True}, "is no report: it has no field 'schema' among ok"),

@@ -10,7 +10,7 @@ import pytest
 
 from parfocal.errors import EmptyComparisonError
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import InheritanceReason, SettingDifference
+from parfocal.judge.verdict import Grounds, InheritanceReason, SettingDifference
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import DepthPoint
@@ -225,12 +225,21 @@ def test_every_mistake_has_its_cause_and_the_same_one_is_told_once():
     )
     start = lines.index("also: the same in blocks.2.norm")
     assert lines[start + 1].startswith("also: forward, blocks.0: ")
-    assert lines[start + 2 : start + 5] == [
+    assert lines[start + 2 : start + 6] == [
         "  cause      silu for gelu",
+        "  proof      run again with it removed: error 100x before, 1.2x after",
         "  fix        y = gelu(x)  # a.py:3",
         "also: the same in blocks.1",
     ]
     assert lines[-1] == "next: make the fixes above, then align again"
+
+
+def test_what_was_not_proven_is_called_likely_and_told_with_what_it_rests_on():
+    read = dataclasses.replace(CAUSE, proof=None, rests_on=Grounds.SETTINGS)
+    lines = lines_of(divergence(cause=read))
+    assert f"  likely     {CAUSE.message}" in lines
+    assert "  rests on   read from the settings of both sides; not run" in lines
+    assert not any("cause" in line or "proof" in line for line in lines)
 
 
 def test_the_same_mistake_in_layers_of_other_sizes_is_told_once():

@@ -10,11 +10,12 @@ from parfocal.backends.protocol import Array
 from parfocal.explain.backward.kinks import written_at_ties
 from parfocal.explain.case import Case
 from parfocal.explain.case_facts import Check
-from parfocal.explain.causes import OpLine, Proof, spelled_path
+from parfocal.explain.causes import OpLine, ProvenChange, spelled_path
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.explain.ops.writing import writing_comparison
 from parfocal.judge import limits
+from parfocal.judge.verdict import Way
 from parfocal.phrases import phrase
 
 FEW = limits.pairing.AGREE_BY_CHANCE.value
@@ -31,7 +32,7 @@ KINKED = frozenset(
 )
 
 
-def ties(case: Case) -> Iterator[Proof]:
+def ties(case: Case) -> Iterator[ProvenChange]:
     """The gradient differs only at elements whose value occurs more than once, or lies at a kink."""
     for check in case.checks:
         if check.port[3] != "backward":
@@ -69,7 +70,7 @@ def _single(values: Array, apart: Array) -> Array:
     return single & (values != where[0]) if len(where) == 1 else single
 
 
-def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float) -> Iterator[Proof]:
+def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float) -> Iterator[ProvenChange]:
     """None where no op of either side has a choice at ties: then something else acts on equal values."""
     kinks = np.unique(values[apart])
     one = (
@@ -99,7 +100,7 @@ def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float)
     )
     if where is not None and where.op is not None:
         fix = written_at_ties(case, where.op, where.file, where.line, fix)
-    yield Proof("grad.tie", message, fix, score, where, theirs)
+    yield ProvenChange("grad.tie", message, fix, score, where, theirs, way=Way.RELATED)
 
 
 def _op_on(case: Case, values: Array, *, own: bool) -> OpLine | None:

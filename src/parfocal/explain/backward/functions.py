@@ -21,7 +21,7 @@ from parfocal.capture.nested_values import flatten, replace
 from parfocal.capture.sites import Sites
 from parfocal.explain.backward.gradients import trials_of
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine, Proof, line, number, rounded
+from parfocal.explain.causes import OpLine, ProvenChange, line, number, rounded
 from parfocal.explain.layers.relations import factor_between
 from parfocal.explain.ops.values import same
 from parfocal.phrases import phrase
@@ -131,7 +131,7 @@ def _code(function: type) -> Any:
     return inspect.unwrap(function.__dict__["backward"].__func__).__code__
 
 
-def other_backward(case: Case) -> Iterator[Proof]:
+def other_backward(case: Case) -> Iterator[ProvenChange]:
     """A custom backward, of the port or of the reference, that makes the difference."""
     mine, theirs = own_functions(case.backend), own_functions(case.reference_backend)
     if not mine and not theirs:
@@ -149,7 +149,7 @@ def other_backward(case: Case) -> Iterator[Proof]:
 
 def _unlike_its_counterpart(
     case: Case, sent: list[BackwardRun], others: list[BackwardRun]
-) -> Iterator[Proof]:
+) -> Iterator[ProvenChange]:
     for function in dict.fromkeys(each.function for each in sent):
         wanted = {
             index: other
@@ -170,7 +170,7 @@ def _unlike_its_counterpart(
             spelled=sent[index].spelled,
             other_spelled=other.spelled,
         )
-        yield Proof(code, message, fix, score, sent[index].where, other.where)
+        yield ProvenChange(code, message, fix, score, sent[index].where, other.where)
 
 
 def _counterpart(each: BackwardRun, others: list[BackwardRun]) -> BackwardRun | None:
@@ -215,7 +215,9 @@ def _both(mine: BackwardRun, theirs: BackwardRun) -> Iterator[tuple[Array, Array
     return zip(mine.given, theirs.given, strict=True)
 
 
-def _unlike_its_derivative(case: Case, sent: list[BackwardRun], others: list[BackwardRun]) -> Iterator[Proof]:
+def _unlike_its_derivative(
+    case: Case, sent: list[BackwardRun], others: list[BackwardRun]
+) -> Iterator[ProvenChange]:
     for function in dict.fromkeys(each.function for each in sent):
         score = _with(case, _derivatives(case.backend, sent, function))
         if score <= case.limit:
@@ -227,10 +229,12 @@ def _unlike_its_derivative(case: Case, sent: list[BackwardRun], others: list[Bac
             fix = phrase(
                 "let backward of {spelled} send back the derivative of its forward", spelled=first.spelled
             )
-            yield Proof("grad.function", message, fix, score, first.where)
+            yield ProvenChange("grad.function", message, fix, score, first.where)
 
 
-def _only_in_the_reference(case: Case, sent: list[BackwardRun], others: list[BackwardRun]) -> Iterator[Proof]:
+def _only_in_the_reference(
+    case: Case, sent: list[BackwardRun], others: list[BackwardRun]
+) -> Iterator[ProvenChange]:
     for function in dict.fromkeys(each.function for each in others):
         instead = _derivatives(case.reference_backend, others, function)
         score = _with(case, instead, own=False)
@@ -244,7 +248,7 @@ def _only_in_the_reference(case: Case, sent: list[BackwardRun], others: list[Bac
             fix = phrase(
                 "send the gradient through a function with the backward of {spelled}", spelled=first.spelled
             )
-            yield Proof("grad.function", message, fix, score, None, first.where)
+            yield ProvenChange("grad.function", message, fix, score, None, first.where)
 
 
 def _derivatives(backend: Backend, sent: Sequence[BackwardRun], function: type) -> dict[int, Arrays]:

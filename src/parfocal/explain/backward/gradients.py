@@ -21,10 +21,11 @@ from parfocal.explain.backward.stopping import (
 )
 from parfocal.explain.case import Case
 from parfocal.explain.case_facts import Check
-from parfocal.explain.causes import OpLine, Proof, number, rounded, spelled_path
+from parfocal.explain.causes import OpLine, ProvenChange, number, rounded, spelled_path
 from parfocal.explain.fixes import fixing
 from parfocal.explain.layers.relations import factor_between
 from parfocal.judge import limits
+from parfocal.judge.verdict import Way
 from parfocal.phrases import phrase
 
 TRIALS = limits.searches.GRADIENT_LINES.value
@@ -100,7 +101,7 @@ def trials_of(case: Case) -> GradientTrials:
     )
 
 
-def stopped(case: Case) -> Iterator[Proof]:
+def stopped(case: Case) -> Iterator[ProvenChange]:
     """One side's code stops or changes the gradient where the other's does not."""
     proof = next(stops(trials_of(case)), None)
     if proof is None:
@@ -119,7 +120,7 @@ def stopped(case: Case) -> Iterator[Proof]:
     yield proof
 
 
-def stops(trials: GradientTrials) -> Iterator[Proof]:
+def stops(trials: GradientTrials) -> Iterator[ProvenChange]:
     """What is tried: the port without each of its stops, then the reference without each of its own."""
     for own in (True, False):
         backend, run, owns = (
@@ -137,7 +138,7 @@ def stops(trials: GradientTrials) -> Iterator[Proof]:
                 return
 
 
-def _proof(trials: GradientTrials, group: tuple[Stop, ...], score: float, *, own: bool) -> Proof:
+def _proof(trials: GradientTrials, group: tuple[Stop, ...], score: float, *, own: bool) -> ProvenChange:
     first = group[0]
     where = _placed(first.where, trials.path if own else trials.reference_path)
     sites = (where, None) if own else (None, where)
@@ -161,7 +162,7 @@ def _proof(trials: GradientTrials, group: tuple[Stop, ...], score: float, *, own
             HOOK, first.where.file, first.where.line, phrase("take the hook out of {line}", line=first.line)
         )
         fix = taken if own else phrase("set the hook of {line} in the port too", line=first.line)
-        return Proof(code, message, fix, score, *sites)
+        return ProvenChange(code, message, fix, score, *sites)
     what, change = (words(first.line) for words in STOPPED[first.how])
     message = phrase(
         "the {subject} {what}, the {other} lets it through", subject=subject, what=what, other=other
@@ -173,7 +174,7 @@ def _proof(trials: GradientTrials, group: tuple[Stop, ...], score: float, *, own
         if own
         else phrase("stop the gradient in the port as the reference does in {line}", line=first.line)
     )
-    return Proof("grad.detached", message, fix, score, *sites)
+    return ProvenChange("grad.detached", message, fix, score, *sites)
 
 
 def _placed(where: OpLine, path: str) -> OpLine:
@@ -226,7 +227,7 @@ def _factor(case: Case) -> float:
     return (factor_between(*pairs[0][1:]) or 1.0) if pairs else 1.0
 
 
-def gradient_factor(case: Case) -> Iterator[Proof]:
+def gradient_factor(case: Case) -> Iterator[ProvenChange]:
     """Every gradient is the same multiple of the reference's."""
     pairs = list(_pairs(case))
     if not pairs:
@@ -251,10 +252,12 @@ def gradient_factor(case: Case) -> Iterator[Proof]:
             factor=number(factor),
         )
         facts = (case.node.kind, number(factor))
-        yield Proof("grad.scale", message, fix, max(scores), function_of(case), facts=facts)
+        yield ProvenChange(
+            "grad.scale", message, fix, max(scores), function_of(case), facts=facts, way=Way.RELATED
+        )
 
 
-def clipped(case: Case) -> Iterator[Proof]:
+def clipped(case: Case) -> Iterator[ProvenChange]:
     """One side's gradient is the other's, clipped at a bound."""
     for check, observed, expected in _pairs(case):
         for own, whole, cut in ((True, expected, observed), (False, observed, expected)):
@@ -282,7 +285,7 @@ def clipped(case: Case) -> Iterator[Proof]:
                         spelled_path=spelled_path(case.node.path),
                     )
                 where, facts = function_of(case) if own else None, (side, case.node.kind, str(bounds))
-                yield Proof("grad.clip", message, fix, score, where, facts=facts)
+                yield ProvenChange("grad.clip", message, fix, score, where, facts=facts, way=Way.RELATED)
         return
 
 

@@ -22,12 +22,12 @@ from parfocal.backends.protocol import Array, StateTensor
 from parfocal.backends.vocabulary import family
 from parfocal.explain.backward.gradients import GradientTrials, clip_bounds, stops
 from parfocal.explain.backward.stopping import owner_among
-from parfocal.explain.causes import PortLine, Proof, cause, code_of, nearer, number, rounded, said
+from parfocal.explain.causes import PortLine, ProvenChange, cause, code_of, nearer, number, rounded, said
 from parfocal.explain.fixes.tying import tied
 from parfocal.explain.layers.relations import factor_between
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.judge.floors import Size, coarser, difference, score, size_of
-from parfocal.judge.verdict import Divergence
+from parfocal.judge.verdict import Divergence, Way
 from parfocal.phrases import joined, phrase
 from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.repeat import Repeater
@@ -87,19 +87,19 @@ class ParameterExplainer:
         proofs = proofs or list(_relations(divergence.what, entry, floor, gradients, self.limit))
         return self._told(divergence, proofs, "")
 
-    def _told(self, divergence: Divergence, proofs: list[Proof], message: str) -> Divergence:
+    def _told(self, divergence: Divergence, proofs: list[ProvenChange], message: str) -> Divergence:
         if not proofs:
             return replace(divergence, message=divergence.message or message)
         first, precise = proofs[0], self.precise
         return replace(
             divergence,
-            cause=cause(proofs),
+            cause=cause(proofs, divergence.score),
             port=nearer(divergence.port, first.port, precise.port.trace.nodes),
             reference=nearer(divergence.reference, first.reference, precise.reference.trace.nodes),
             message=message,
         )
 
-    def _frozen(self, entry: Entry, floor: Size) -> Iterator[Proof]:
+    def _frozen(self, entry: Entry, floor: Size) -> Iterator[ProvenChange]:
         """One side's parameter is not to be trained, the other's is: with both trained they agree."""
         ours, theirs = self.precise.reference, self.precise.port
         frozen = [
@@ -123,7 +123,7 @@ class ParameterExplainer:
             )
             flag, value = registry.dialect(theirs.backend.name).frozen
             fix = PortLine.attribute(entry.target, flag, value if frozen[0] else not value)
-            yield Proof("grad.detached", message, fix, left, facts=("frozen", words[0]))
+            yield ProvenChange("grad.detached", message, fix, left, facts=("frozen", words[0]))
 
     def _thawed(self, users: ParameterUsers, entry: Entry, floor: Size) -> float:
         """How far apart the gradients are when both sides train the parameter."""
@@ -142,7 +142,7 @@ class ParameterExplainer:
             return math.inf
         return _judged(gradients[0], gradients[1], entry, floor)
 
-    def _set(self, entry: Entry, floor: Size) -> Iterator[Proof]:
+    def _set(self, entry: Entry, floor: Size) -> Iterator[ProvenChange]:
         """The owner has another setting, which shows only in the gradient."""
         ours, theirs = self.precise.reference, self.precise.port
         paths = [path.rpartition(".")[0] for path in (entry.source, entry.target)]
@@ -177,9 +177,9 @@ class ParameterExplainer:
                     path=node.path,
                 )
                 fix, facts = PortLine.layer(node.path, line), (node.kind, name, values)
-                yield Proof(code_of(name, node.kind), message, fix, left, facts=facts)
+                yield ProvenChange(code_of(name, node.kind), message, fix, left, facts=facts)
 
-    def _untied(self, entry: Entry, floor: Size) -> Iterator[Proof]:
+    def _untied(self, entry: Entry, floor: Size) -> Iterator[ProvenChange]:
         """One tensor of the reference is several in the port: each gets its share of the gradient."""
         parts = [other for other in self.entries if other.source == entry.source]
         whole = self.precise.gradients.get(entry.source)
@@ -203,7 +203,7 @@ class ParameterExplainer:
             )
             message += phrase("their gradients add up to the reference's")
             fix = tied(self.precise.port, parts, phrase("use one parameter for {names}", names=names))
-            yield Proof("weight.tied", message, fix, left)
+            yield ProvenChange("weight.tied", message, fix, left, way=Way.RELATED)
 
     def _users(self, entry: Entry) -> Iterator[ParameterUsers]:
         """The owner's own calls, then every call around them."""
@@ -307,7 +307,7 @@ def _seen(ours: Array, theirs: Array, entry: Entry) -> tuple[Array, Array]:
 
 def _relations(
     what: str, entry: Entry, floor: Size, gradients: tuple[Array | None, Array | None], limit: float
-) -> Iterator[Proof]:
+) -> Iterator[ProvenChange]:
     """How the two gradients are related numerically: a factor, or a clip."""
     ours, theirs = gradients
     if ours is None or theirs is None:
@@ -322,7 +322,7 @@ def _relations(
             code = "grad.accumulated" if whole else "grad.scale"
             fix = phrase("look for what is added up twice") if whole else phrase("look for what scales it")
             message = phrase("{what} is {factor} times the reference's", what=what, factor=number(factor))
-            yield Proof(code, message, fix, left, facts=("parameter", number(factor)))
+            yield ProvenChange(code, message, fix, left, facts=("parameter", number(factor)), way=Way.RELATED)
             return
     bounds = clip_bounds(observed, expected)
     if bounds is not None:
@@ -332,4 +332,6 @@ def _relations(
                 phrase("{what} is clipped to {bounds}", what=what, bounds=bounds),
                 phrase("look for what clips it"),
             )
-            yield Proof("grad.clip", message, fix, left, facts=("parameter", str(bounds)))
+            yield ProvenChange(
+                "grad.clip", message, fix, left, facts=("parameter", str(bounds)), way=Way.RELATED
+            )

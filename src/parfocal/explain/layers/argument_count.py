@@ -9,7 +9,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine, Proof, line, place
+from parfocal.explain.causes import OpLine, ProvenChange, line, place
 from parfocal.explain.ops.passing import with_arguments, without_arguments
 from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
@@ -20,7 +20,7 @@ from parfocal.replay.trace import Node, Value
 MASKED = limits.pairing.MASKED_SCORE.value
 
 
-def other_arguments(case: Case) -> Iterator[Proof]:
+def other_arguments(case: Case) -> Iterator[ProvenChange]:
     """The call gives what the reference's gives once it is given the same arguments."""
     binding = case.precise.port.script.ties.get(case.call)
     if binding is None or case.node.parent is None or case.reference_node is None:
@@ -29,7 +29,7 @@ def other_arguments(case: Case) -> Iterator[Proof]:
     yield from _with_missing(case, binding)
 
 
-def _without_extra(case: Case, binding: Binding) -> Iterator[Proof]:
+def _without_extra(case: Case, binding: Binding) -> Iterator[ProvenChange]:
     node = case.node
     extra = {slot for slot in node.inputs if slot not in binding.inputs}
     names = {_argument(slot) for slot in extra}
@@ -54,10 +54,10 @@ def _without_extra(case: Case, binding: Binding) -> Iterator[Proof]:
             names,
             phrase("leave {spelled} out of {line_of}", spelled=_spelled(names), line_of=line(node)),
         )
-        yield Proof("op.extra", message, fix, score, where_called(case), facts=(node.kind, listed))
+        yield ProvenChange("op.extra", message, fix, score, where_called(case), facts=(node.kind, listed))
 
 
-def _with_missing(case: Case, binding: Binding) -> Iterator[Proof]:
+def _with_missing(case: Case, binding: Binding) -> Iterator[ProvenChange]:
     """Arguments are passed on at the reference's own position, or by its keyword."""
     node, other = case.node, case.reference_node
     assert other is not None
@@ -88,7 +88,7 @@ def _with_missing(case: Case, binding: Binding) -> Iterator[Proof]:
         )
         fix = with_arguments(case, missing, fix)
         code, facts = "op.mask" if masks else "op.missing", (node.kind, listed)
-        yield Proof(code, message, fix, score, where_called(case), facts=facts)
+        yield ProvenChange(code, message, fix, score, where_called(case), facts=facts)
 
 
 def score_with(case: Case, node: Node, binding: Binding, moved: Collection[str] = ()) -> float:

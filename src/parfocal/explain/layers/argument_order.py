@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, code_of, line, place, said, two_values
+from parfocal.explain.causes import ProvenChange, code_of, line, place, said, two_values
 from parfocal.explain.layers.argument_count import score_with, where_called
 from parfocal.explain.ops.passing import as_the_reference, in_order
 from parfocal.phrases import joined, phrase
@@ -23,7 +23,7 @@ from parfocal.replay.trace import Node, Value
 PLAIN = (bool, int, float, str)
 
 
-def tensors_in_another_order(case: Case) -> Iterator[Proof]:
+def tensors_in_another_order(case: Case) -> Iterator[ProvenChange]:
     """The call is given the same tensors at other positions than the reference's."""
     binding = case.precise.port.script.ties.get(case.call)
     node, other = case.node, case.reference_node
@@ -59,7 +59,7 @@ def tensors_in_another_order(case: Case) -> Iterator[Proof]:
             line=line(node),
         )
         fix = in_order(case, order, words)
-        yield Proof("op.order", message, fix, score, where_called(case), facts=(node.kind, listed))
+        yield ProvenChange("op.order", message, fix, score, where_called(case), facts=(node.kind, listed))
 
 
 def _are_other_parameters(case: Case, crossed: Mapping[str, Value]) -> bool:
@@ -72,7 +72,7 @@ def _are_other_parameters(case: Case, crossed: Mapping[str, Value]) -> bool:
     return mine != other and set(mine) == set(other)
 
 
-def other_values(case: Case) -> Iterator[Proof]:
+def other_values(case: Case) -> Iterator[ProvenChange]:
     """The call is given other numbers or words than the reference's."""
     binding = case.precise.port.script.ties.get(case.call)
     node, other = case.node, case.reference_node
@@ -106,7 +106,9 @@ class _Passed:
     names: tuple[str, ...]  # of positional parameters
 
 
-def _with_values(case: Case, binding: Binding, ours: _Passed, changed: Mapping[str, Any]) -> Proof | None:
+def _with_values(
+    case: Case, binding: Binding, ours: _Passed, changed: Mapping[str, Any]
+) -> ProvenChange | None:
     node = case.node
     args, kwargs = list(node.arguments[0]), dict(node.arguments[1])
     for name, value in changed.items():
@@ -125,7 +127,7 @@ def _with_values(case: Case, binding: Binding, ours: _Passed, changed: Mapping[s
     )
     fix = as_the_reference(case, {name: _slot(ours, name, len(args)) for name in changed}, changed, words)
     code, facts = code_of(next(iter(changed)), node.kind), (node.kind, listed)
-    return Proof(code, message, fix, score, where_called(case), facts=facts)
+    return ProvenChange(code, message, fix, score, where_called(case), facts=facts)
 
 
 def _slot(ours: _Passed, name: str, count: int) -> str:

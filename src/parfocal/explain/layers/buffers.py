@@ -15,7 +15,7 @@ from parfocal.errors import UnsupportedError
 from parfocal.explain.causes import PortLine, number, rounded, spelled_path
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Way
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
@@ -37,12 +37,14 @@ def momentum_cause(
         return _plain_mean(start, right, wrong, sides[1], theirs, noise, count)
     if not isinstance(ours, float) or ours <= 0.0:
         return None
+    apart = _score(wrong, right, floor)
     for momentum in dict.fromkeys((theirs, _solved(start, right, wrong, ours))):
         if not isinstance(momentum, float) or momentum == ours or not 0.0 < momentum <= 1.0:
             continue
         measured = min(_with(start, right, wrong, ours, momentum, ratio, floor) for ratio in _ratios(count))
         if measured <= limit:
-            return _cause(sides[1], backend, ours, momentum, measured, said=momentum == theirs)
+            claim = _claim(sides[1], backend, ours, momentum, said=momentum == theirs)
+            return claim.proven(Way.RECOMPUTED, apart, measured)
     return None
 
 
@@ -75,7 +77,8 @@ def _plain_mean(
         "let the n-th batch count 1 / n in the running statistics of {spelled_path}",
         spelled_path=spelled_path(node.path),
     )
-    return Cause("config.momentum", message, fix, measured, facts=(node.kind, "None", number(momentum)))
+    claim = Claim("config.momentum", message, fix, (node.kind, "None", number(momentum)))
+    return claim.proven(Way.RECOMPUTED, _score(wrong, right, floor), measured)
 
 
 def _solved(start: Array, right: Array, wrong: Array, momentum: float) -> float | None:
@@ -98,12 +101,14 @@ def _with(
     mended = (1.0 - ours) * start + ours * seen * ratio
     # what is left of rounding grows with the factor that undoes the port's momentum
     allowed = floor * max(1.0, ours / momentum)
-    return score(error_of(compare_arrays(mended, right)), allowed) if allowed.rms else math.inf
+    return _score(mended, right, allowed) if allowed.rms else math.inf
 
 
-def _cause(
-    node: Node, backend: Backend | None, ours: float, momentum: float, measured: float, *, said: bool
-) -> Cause:
+def _score(observed: Array, expected: Array, floor: Size) -> float:
+    return score(error_of(compare_arrays(observed, expected)), floor)
+
+
+def _claim(node: Node, backend: Backend | None, ours: float, momentum: float, *, said: bool) -> Claim:
     code = "config.momentum" if said else "buffer.momentum"
     how = phrase("is") if said else phrase("behaves as")
     otherwise = backend is not None and registry.dialect(backend.name).momentum_of_old
@@ -118,7 +123,7 @@ def _cause(
         which=phrase(", whose own momentum is the weight of the old value") if otherwise else "",
     )
     fix = _fix(node, backend, {**node.settings, "momentum": ours}, ours)
-    return Cause(code, message, fix, measured, facts=(node.kind, number(ours), number(momentum)))
+    return Claim(code, message, fix, (node.kind, number(ours), number(momentum)))
 
 
 def _fix(node: Node, backend: Backend | None, settings: Mapping[str, Any], ours: float) -> str:

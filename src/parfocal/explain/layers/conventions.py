@@ -18,8 +18,9 @@ from parfocal.backends.protocol import Array
 from parfocal.backends.vocabulary import family
 from parfocal.capture.nested_values import flatten, flatten_call, replace, replace_call
 from parfocal.explain.case import Case
-from parfocal.explain.causes import Proof, code_of, line, place, said, spelled_path
+from parfocal.explain.causes import ProvenChange, code_of, line, place, said, spelled_path
 from parfocal.explain.layers.settings import rebuilt
+from parfocal.judge.verdict import Way
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
@@ -84,7 +85,7 @@ MEANT: dict[tuple[str, str], tuple[Any, Words, Words]] = {
 }
 
 
-def translated(case: Case) -> Iterator[Proof]:
+def translated(case: Case) -> Iterator[ProvenChange]:
     """The call with a convention of the reference's framework."""
     other = case.reference_node
     if other is None or family(other.kind) != family(case.node.kind):
@@ -108,7 +109,7 @@ def translated(case: Case) -> Iterator[Proof]:
             outer = _outermost(case)
             where = {"path": spelled_path(outer.path), "line": line(outer)}
             fix = convention.fix({"right": right, "wrong": wrong, **where})
-            yield Proof(
+            yield ProvenChange(
                 convention.code,
                 message,
                 fix,
@@ -151,7 +152,7 @@ def _outermost(case: Case) -> Node:
     return node
 
 
-def meant_otherwise(case: Case) -> Iterator[Proof]:
+def meant_otherwise(case: Case) -> Iterator[ProvenChange]:
     """Both have the same setting, and mean different things by it."""
     other, backend = case.reference_node, case.backend
     if other is None or not isinstance(backend, LayerBuilder) or not backend.can_build(case.module):
@@ -171,7 +172,7 @@ def meant_otherwise(case: Case) -> Iterator[Proof]:
                 kind=case.node.kind,
                 place=place(case.node),
             )
-            yield Proof(
+            yield ProvenChange(
                 code_of(setting, kind),
                 said_so + message(words),
                 fix(words),
@@ -180,7 +181,7 @@ def meant_otherwise(case: Case) -> Iterator[Proof]:
             )
 
 
-def cut_to_size(case: Case) -> Iterator[Proof]:
+def cut_to_size(case: Case) -> Iterator[ProvenChange]:
     """A pool that rounds its size up counts windows in the padding, which the reference's does not."""
     both = [node for node in (case.node, case.reference_node) if node is not None]
     if not all(family(node.kind) in POOLS and node.settings.get("ceil_mode") is True for node in both):
@@ -207,7 +208,9 @@ def cut_to_size(case: Case) -> Iterator[Proof]:
             spelled_path=spelled_path(case.node.path),
             ends=ends,
         )
-        yield Proof("op.ceil_mode", message, fix, score, facts=(case.node.kind, *map(str, sizes)))
+        yield ProvenChange(
+            "op.ceil_mode", message, fix, score, facts=(case.node.kind, *map(str, sizes)), way=Way.RELATED
+        )
 
 
 HYPOTHESES = (translated, meant_otherwise, cut_to_size)

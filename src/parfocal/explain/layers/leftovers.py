@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from parfocal.backends.protocol import Backend
 from parfocal.backends.vocabulary import family
 from parfocal.errors import ParfocalError
 from parfocal.explain.causes import PortLine, code_of, said, spelled_path, two_values
-from parfocal.judge.verdict import Cause, Divergence, InheritanceReason
+from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, InheritanceReason, Way
 from parfocal.phrases import joined, phrase
 from parfocal.weights.plan import Entry
 from parfocal.weights.settings import differing_names
@@ -72,7 +73,7 @@ def _made_otherwise(path: str, reference: Modules, port: Modules) -> Cause | Non
     names = differing_names(right, wrong)
     settings = {**wrong, **{name: right[name] for name in names}}
     try:
-        if not names or not transfer(ours, builder.layer(kind, settings)).complete:
+        if not names or not (plan := transfer(ours, builder.layer(kind, settings))).complete:
             return None
         line = builder.spell(kind, settings, names)
     except ParfocalError:
@@ -82,13 +83,10 @@ def _made_otherwise(path: str, reference: Modules, port: Modules) -> Cause | Non
         phrase("{values} ({kind} {path})", values=values, kind=kind, path=path),
         PortLine.layer(path, line),
     )
-    return Cause(
-        code_of(names[0], kind),
-        message,
-        fix,
-        0.0,
-        facts=(kind, *(fact for n in names for fact in (n, said(right[n]), said(wrong[n])))),
-    )
+    facts = (kind, *(fact for n in names for fact in (n, said(right[n]), said(wrong[n]))))
+    left = len((*plan.unmatched_reference, *plan.unmatched_port, *plan.ambiguous))
+    # weights without a place: now as many as it takes, none in the layer made anew
+    return Claim(code_of(names[0], kind), message, fix, facts).proven(Way.RECOMPUTED, math.inf, float(left))
 
 
 def _another_kind(path: str, partner: str, reference: Modules, port: Modules) -> Cause | None:
@@ -110,10 +108,11 @@ def _another_kind(path: str, partner: str, reference: Modules, port: Modules) ->
     if backend.is_framework_layer(modules[partner]) and isinstance(builder, LayerBuilder):
         try:
             line = builder.spell(ours, backend.settings(modules[partner]))
-            return Cause("op.kind", message, PortLine.layer(path, line), 0.0, facts=(ours, theirs, line))
+            claim = Claim("op.kind", message, PortLine.layer(path, line), (ours, theirs, line))
+            return claim.likely(Grounds.STRUCTURE)
         except ParfocalError:
             pass  # the port's framework has none: said in words
-    return Cause("op.kind", message, fix, 0.0, facts=(ours, theirs))
+    return Claim("op.kind", message, fix, (ours, theirs)).likely(Grounds.STRUCTURE)
 
 
 def owner_of(path: str) -> str:
@@ -124,11 +123,11 @@ def _without_counterpart(divergence: Divergence) -> Cause | None:
     message = phrase("{what}: {message}", what=divergence.what, message=divergence.message)
     if divergence.port is None and divergence.reference is not None:
         fix = phrase("give the port what {path} of the reference is for", path=divergence.reference.path)
-        return Cause("weight.missing", message, fix, 0.0)
+        return Claim("weight.missing", message, fix).likely(Grounds.STRUCTURE)
     if divergence.reference is None and divergence.port is not None:
         fix = phrase(
             "leave {spelled_path} out, or give it to the reference too",
             spelled_path=spelled_path(divergence.port.path),
         )
-        return Cause("weight.extra", message, fix, 0.0)
+        return Claim("weight.extra", message, fix).likely(Grounds.STRUCTURE)
     return None

@@ -17,7 +17,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine, Proof, line, place
+from parfocal.explain.causes import OpLine, ProvenChange, line, place
 from parfocal.explain.layers.argument_count import MASKED, score_with
 from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
@@ -28,7 +28,7 @@ WORD = "mask"  # what the frameworks' parameters for masks have in their names
 MOST_MASKS = limits.searches.MASKS.value
 
 
-def other_mask(case: Case) -> Iterator[Proof]:
+def other_mask(case: Case) -> Iterator[ProvenChange]:
     """The call gives the reference's result once it masks the same places."""
     binding, other = case.precise.port.script.ties.get(case.call), case.reference_node
     if binding is None or other is None or not case.node.framework_layer or case.node.parent is None:
@@ -114,7 +114,7 @@ def _name(slot: str, parameters: list[str]) -> str:
 
 def _proof(
     case: Case, ours: Mapping[str, Value], theirs: Mapping[str, Value], mask: Array, score: float
-) -> Proof:
+) -> ProvenChange:
     nodes = case.precise.port.trace.nodes
     caller = case.node
     while caller.parent is not None and (caller.framework_layer or caller is case.node):
@@ -134,7 +134,7 @@ def _proof(
         line_of=line(case.node),
     )
     where = OpLine(None, case.node.file, case.node.line, caller.path, caller.kind)
-    return Proof("op.mask", message, fix, score, where, facts=(case.node.kind, hidden, listed, own))
+    return ProvenChange("op.mask", message, fix, score, where, facts=(case.node.kind, hidden, listed, own))
 
 
 def _described(name: str, mask: TensorData) -> str:

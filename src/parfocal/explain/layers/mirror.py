@@ -20,7 +20,7 @@ from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
 from parfocal.backends.vocabulary import ACTIVATIONS
 from parfocal.explain.case import Case
-from parfocal.explain.causes import PortLine, Proof, code_of, place, rounded, said, spelled_path
+from parfocal.explain.causes import PortLine, ProvenChange, code_of, place, rounded, said, spelled_path
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.judge import limits
 from parfocal.judge.layouts import fit
@@ -70,14 +70,14 @@ class Mirror:
     is_port: bool
 
 
-def solved_activation(case: Case) -> Iterator[Proof]:
+def solved_activation(case: Case) -> Iterator[ProvenChange]:
     """The setting of an activation that the port writes by hand and the reference has as a layer."""
     other = case.reference_node
     if other is not None and other.kind in ACTIVATIONS and case.node.is_leaf:
         yield from solved_setting(case)
 
 
-def solved_setting(case: Case) -> Iterator[Proof]:
+def solved_setting(case: Case) -> Iterator[ProvenChange]:
     """A setting of one side's layer that would have to have another value."""
     mirror = _mirror(case)
     if mirror is None:
@@ -196,7 +196,7 @@ def _port_as(case: Case, name: str, value: Any) -> float:
     return judged.score(repeated, "forward")
 
 
-def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: float) -> Proof:
+def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: float) -> ProvenChange:
     node, own = mirror.node, mirror.node.settings[name]
     if not mirror.is_port:
         message = phrase(
@@ -220,7 +220,7 @@ def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: floa
         if len(kept) == 1:  # the hand-written layer keeps the number under a name
             fix = PortLine.attribute(case.node.path, kept[0], said(own))
         facts = ("reference", node.kind, name, said(own), *map(said, values))
-        return Proof(code_of(name, node.kind), message, fix, score, facts=facts)
+        return ProvenChange(code_of(name, node.kind), message, fix, score, facts=facts)
     message = phrase(
         "the reference behaves as with {name} = {values}; it is {port} in the port ({kind} {place})",
         name=name,
@@ -233,4 +233,4 @@ def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: floa
     line = case.backend.spell(node.kind, {**node.settings, name: values[0]}, [name])
     fix = PortLine.layer(node.path, line)
     facts = ("port", node.kind, name, said(own), *map(said, values))
-    return Proof(code_of(name, node.kind), message, fix, score, facts=facts)
+    return ProvenChange(code_of(name, node.kind), message, fix, score, facts=facts)

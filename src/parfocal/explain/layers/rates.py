@@ -15,7 +15,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
-from parfocal.explain.causes import PortLine, Proof, number, place, rounded
+from parfocal.explain.causes import PortLine, ProvenChange, number, place, rounded
 from parfocal.explain.kept import path_of
 from parfocal.explain.layers.relations import factor_between
 from parfocal.judge import limits
@@ -25,7 +25,7 @@ ROUNDED = limits.causes.RATE_ROUNDED.value
 MOST_SHARES = limits.searches.RATES_OF_A_MODULE.value
 
 
-def other_share(case: Case) -> Iterator[Proof]:
+def other_share(case: Case) -> Iterator[ProvenChange]:
     """The buffers are right with another number among those that the port's module keeps."""
     ratio = update_ratio(case)
     if ratio is None:
@@ -51,7 +51,7 @@ def other_share(case: Case) -> Iterator[Proof]:
                 )
                 fix = PortLine.attribute(case.node.path, name, number(right))
                 facts = (name, number(value), number(right))
-                yield Proof("buffer.momentum", message, fix, score, facts=facts)
+                yield ProvenChange("buffer.momentum", message, fix, score, facts=facts)
                 return
 
 

@@ -16,15 +16,16 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.case_facts import Check, is_telling
-from parfocal.explain.causes import Proof, number, place, rounded, spelled_path
+from parfocal.explain.causes import ProvenChange, number, place, rounded, spelled_path
 from parfocal.explain.layers.functions import ACTIVATIONS
 from parfocal.judge.shape_order import find_order
+from parfocal.judge.verdict import Grounds, Way
 from parfocal.phrases import phrase
 
 Undo = Callable[[Array], Array]
 
 
-def constant_factor(case: Case) -> Iterator[Proof]:
+def constant_factor(case: Case) -> Iterator[ProvenChange]:
     """The port's result is a multiple of the reference's."""
     pairs = _pairs(case)
     if not pairs:
@@ -42,10 +43,12 @@ def constant_factor(case: Case) -> Iterator[Proof]:
         fix = phrase(
             "divide {what} by {factor}, or find what multiplies it", what=case.what, factor=number(factor)
         )
-        yield Proof("op.scale", message, fix, measured, facts=(case.node.kind, number(factor)))
+        yield ProvenChange(
+            "op.scale", message, fix, measured, facts=(case.node.kind, number(factor)), way=Way.RELATED
+        )
 
 
-def bias_off(case: Case) -> Iterator[Proof]:
+def bias_off(case: Case) -> Iterator[ProvenChange]:
     """A bias is missing or added twice."""
     for owner, backend, module in (
         (phrase("reference"), case.reference_backend, case.reference_module),
@@ -73,11 +76,13 @@ def bias_off(case: Case) -> Iterator[Proof]:
                         verb=verb,
                         spelled_path=spelled_path(case.node.path),
                     )
-                    yield Proof("op.bias", message, fix, measured, facts=(words, entry.name, owner))
+                    yield ProvenChange(
+                        "op.bias", message, fix, measured, facts=(words, entry.name, owner), way=Way.RELATED
+                    )
                     return
 
 
-def activation_off(case: Case) -> Iterator[Proof]:
+def activation_off(case: Case) -> Iterator[ProvenChange]:
     """An activation too few or too many at the end."""
     for name, function in ACTIVATIONS.items():
         with np.errstate(all="ignore"):
@@ -87,27 +92,29 @@ def activation_off(case: Case) -> Iterator[Proof]:
             message = phrase(
                 "the reference applies {name} to {what}, the port does not", name=name, what=case.what
             )
-            yield Proof(
+            yield ProvenChange(
                 "op.missing",
                 message,
                 phrase("apply {name} to {what}", name=name, what=case.what),
                 missing,
                 facts=(name,),
+                way=Way.RELATED,
             )
         elif extra <= case.limit:
             message = phrase(
                 "the port applies {name} to {what}, the reference does not", name=name, what=case.what
             )
-            yield Proof(
+            yield ProvenChange(
                 "op.extra",
                 message,
                 phrase("do not apply {name} to {what}", name=name, what=case.what),
                 extra,
                 facts=(name,),
+                way=Way.RELATED,
             )
 
 
-def permuted(case: Case) -> Iterator[Proof]:
+def permuted(case: Case) -> Iterator[ProvenChange]:
     """The same values in another order along an axis, or with axes swapped."""
     pairs = _pairs(case)
     if len(pairs) != 1:
@@ -128,10 +135,12 @@ def permuted(case: Case) -> Iterator[Proof]:
             shown=shown,
         )
         fix = phrase("put {what} in the reference's order along axis {axis}", what=case.what, axis=axis)
-        yield Proof("op.order", message, fix, measured, facts=(str(axis), *map(str, indices)))
+        yield ProvenChange(
+            "op.order", message, fix, measured, facts=(str(axis), *map(str, indices)), way=Way.RELATED
+        )
 
 
-def lower_precision(case: Case) -> Iterator[Proof]:
+def lower_precision(case: Case) -> Iterator[ProvenChange]:
     """Every value of the port fits a narrower type, and the error is about that type's rounding."""
     pairs = _pairs(case)
     if not pairs or any(observed.dtype != np.float32 for _, observed, _ in pairs):
@@ -159,7 +168,9 @@ def lower_precision(case: Case) -> Iterator[Proof]:
                 spelled_path=spelled_path(case.node.path),
                 name=name,
             )
-            yield Proof("dtype.precision", message, fix, max(scores), facts=(name,))
+            yield ProvenChange(
+                "dtype.precision", message, fix, max(scores), facts=(name,), way=Grounds.VALUES
+            )
 
 
 HYPOTHESES = (constant_factor, bias_off, activation_off, permuted, lower_precision)

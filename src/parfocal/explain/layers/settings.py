@@ -15,7 +15,7 @@ from parfocal.backends.protocol import Backend
 from parfocal.backends.vocabulary import ACTIVATIONS, family
 from parfocal.errors import UnsupportedError
 from parfocal.explain.case import Case
-from parfocal.explain.causes import PortLine, Proof, code_of, place, said, spelled_path, two_values
+from parfocal.explain.causes import PortLine, ProvenChange, code_of, place, said, spelled_path, two_values
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 from parfocal.weights.settings import differing_names
@@ -24,7 +24,7 @@ from parfocal.weights.transfer import transfer
 MODES = {True: "train", False: "eval"}
 
 
-def differing_settings(case: Case) -> Iterator[Proof]:
+def differing_settings(case: Case) -> Iterator[ProvenChange]:
     """Every setting in which the two differ, alone; all of them together if none alone is enough."""
     other = case.reference_node
     if other is None or family(other.kind) != family(case.node.kind) or not _can_build(case):
@@ -47,13 +47,13 @@ def differences(ours: tuple[Backend, Any], theirs: tuple[Backend, Any]) -> list[
     return [two_values(name, mine[name], yours[name]) for name in differing_names(mine, yours)]
 
 
-def another_kind(case: Case) -> Iterator[Proof]:
+def another_kind(case: Case) -> Iterator[ProvenChange]:
     """The port has a framework's layer of another kind."""
     if case.node.framework_layer:
         yield from _exchanged(case)
 
 
-def another_activation(case: Case) -> Iterator[Proof]:
+def another_activation(case: Case) -> Iterator[ProvenChange]:
     """The port has a hand-written layer where the reference has an activation with a name.
 
     That a library's layer would do better than any other hand-written one is no cause.
@@ -63,7 +63,7 @@ def another_activation(case: Case) -> Iterator[Proof]:
         yield from _exchanged(case)
 
 
-def _exchanged(case: Case) -> Iterator[Proof]:
+def _exchanged(case: Case) -> Iterator[ProvenChange]:
     """The reference's kind of layer in the place of the port's."""
     other, builder = case.reference_node, case.backend
     if other is None or not isinstance(builder, LayerBuilder) or not case.node.is_leaf:
@@ -87,7 +87,7 @@ def _exchanged(case: Case) -> Iterator[Proof]:
         port=case.node.kind,
     )
     fix = PortLine.layer(case.node.path, line)
-    yield Proof(code, message, fix, measured, facts=(other.kind, case.node.kind, line))
+    yield ProvenChange(code, message, fix, measured, facts=(other.kind, case.node.kind, line))
 
 
 def exchanged(backend: Backend, other: Node, source: Any, module: Any) -> Any:
@@ -99,7 +99,7 @@ def exchanged(backend: Backend, other: Node, source: Any, module: Any) -> Any:
     return new
 
 
-def training_flag(case: Case) -> Iterator[Proof]:
+def training_flag(case: Case) -> Iterator[ProvenChange]:
     """The one is in train mode and the other is not."""
     other = case.reference_node
     if other is None or other.training == case.node.training:
@@ -113,10 +113,10 @@ def training_flag(case: Case) -> Iterator[Proof]:
             port=MODES[case.node.training],
         )
         fix = PortLine.mode(case.node.path, MODES[other.training])
-        yield Proof("mode.training", message, fix, measured, facts=("is in", MODES[other.training]))
+        yield ProvenChange("mode.training", message, fix, measured, facts=("is in", MODES[other.training]))
 
 
-def other_mode(case: Case) -> Iterator[Proof]:
+def other_mode(case: Case) -> Iterator[ProvenChange]:
     """Code that does in one mode what the reference does in the other: it tests the flag the wrong way."""
     other = case.reference_node
     if other is None or other.training != case.node.training or case.node.framework_layer:
@@ -135,7 +135,7 @@ def other_mode(case: Case) -> Iterator[Proof]:
             "turn round what {spelled_path} does in train mode and in eval mode",
             spelled_path=spelled_path(case.node.path),
         )
-        yield Proof("mode.training", message, fix, measured, facts=("acts as in", opposite))
+        yield ProvenChange("mode.training", message, fix, measured, facts=("acts as in", opposite))
 
 
 def _in_mode(case: Case, training: bool) -> Callable[[Any], None]:
@@ -196,7 +196,7 @@ def _can_build(case: Case) -> bool:
     return isinstance(case.backend, LayerBuilder) and case.backend.can_build(case.module)
 
 
-def _tried(case: Case, changed: Mapping[str, Any]) -> Proof | None:
+def _tried(case: Case, changed: Mapping[str, Any]) -> ProvenChange | None:
     backend, node, other = case.backend, case.node, case.reference_node
     assert isinstance(backend, LayerBuilder)
     assert other is not None
@@ -224,7 +224,7 @@ def _tried(case: Case, changed: Mapping[str, Any]) -> Proof | None:
     facts = tuple(
         fact for name, value in changed.items() for fact in (name, said(value), said(node.settings[name]))
     )
-    return Proof(code, message, fix, measured, facts=(node.kind, *facts, *other_shapes))
+    return ProvenChange(code, message, fix, measured, facts=(node.kind, *facts, *other_shapes))
 
 
 def _changed_shapes(

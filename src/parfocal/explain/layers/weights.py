@@ -21,7 +21,7 @@ from parfocal.explain.layers.relations import factor_between
 from parfocal.judge import limits
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way
 from parfocal.phrases import joined, phrase
 
 LONGEST = limits.searches.WEIGHT_OF_A_LINE.value
@@ -52,19 +52,26 @@ def weight_cause(
     if found is not None:
         measured = _score(wide, found.apply(other), floor)
         if measured <= limit:
-            return _arranged(path, framework, observed.shape, found, measured)
+            before = _score(wide, other, floor)
+            return _arranged(path, framework, observed.shape, found).proven(Way.RELATED, before, measured)
     elif same_numbers(wide, other, 4.0 * floor.peak):
         message = phrase(
             "{path} {shape} of the port has the reference's numbers in another order",
             path=path,
             shape=list(observed.shape),
         )
-        return Cause("weight.permuted", message, COPY, 0.0)
+        measured = _score(np.sort(wide, axis=None), np.sort(other, axis=None), floor)
+        return Claim("weight.permuted", message, COPY).proven(
+            Way.RELATED, _score(wide, other, floor), measured
+        )
     return _related(path, observed, expected, floor, limit, others) or _mismatched(path, wide, other)
 
 
-def tied_cause(path: str, right: str, source: str) -> Cause:
-    """``path`` and ``right`` of the port are one tensor in the reference, and only ``right`` is like it."""
+def tied_cause(path: str, right: str, source: str, before: float, after: float) -> Cause:
+    """``path`` and ``right`` of the port are one tensor in the reference, and only ``right`` is like it.
+
+    ``before``, ``after``: the error of ``path``, and that of ``right``, which would stand for both.
+    """
     message = phrase(
         "{path} and {right} are one tensor in the reference ({source}) and two in the port: "
         "{right} has its values, {path} has others",
@@ -72,19 +79,17 @@ def tied_cause(path: str, right: str, source: str) -> Cause:
         right=right,
         source=source,
     )
-    return Cause("weight.tied", message, COPY, 0.0)
+    return Claim("weight.tied", message, COPY).proven(Way.RELATED, before, after)
 
 
-def _arranged(
-    path: str, framework: str, shape: Sequence[int], found: Rearrangement, measured: float
-) -> Cause:
+def _arranged(path: str, framework: str, shape: Sequence[int], found: Rearrangement) -> Claim:
     if not found.moved:
         message = phrase(
             "{path} {shape} of the port is the reference's with its axes swapped",
             path=path,
             shape=list(shape),
         )
-        return Cause("weight.transposed", message, _transposed(path, framework, found.axes), measured)
+        return Claim("weight.transposed", message, _transposed(path, framework, found.axes))
     where = joined(
         "; ",
         (
@@ -101,7 +106,7 @@ def _arranged(
         "{path} has {swapped}the reference's slices {where}", path=path, swapped=swapped, where=where
     )
     fix = COPY if found.swaps_axes else _picked(path, framework, found)
-    return Cause("weight.permuted", message, fix, measured)
+    return Claim("weight.permuted", message, fix)
 
 
 def _mismatched(path: str, observed: Array, expected: Array) -> Cause:
@@ -120,19 +125,25 @@ def _mismatched(path: str, observed: Array, expected: Array) -> Cause:
         reference=_size(expected),
         port=_size(observed),
     )
-    return Cause("weight.mismatched", message, COPY, 0.0)
+    return Claim("weight.mismatched", message, COPY).likely(Grounds.VALUES)
 
 
 def _related(
     path: str, observed: Array, expected: Array, floor: Size, limit: float, others: Others
 ) -> Cause | None:
     """What the port's numbers are to the reference's, where they are not merely others."""
+    before = _score(observed.astype(np.float64), expected.astype(np.float64), floor)
+
+    def related(claim: Claim, made: Array) -> Cause:
+        after = _score(observed.astype(np.float64), made.astype(np.float64), floor)
+        return claim.proven(Way.RELATED, before, after)
+
     for name, dtype in NARROW.items():
         with np.errstate(over="ignore"):
             short = expected.astype(dtype).astype(expected.dtype)
         if np.array_equal(observed, short):
             message = phrase("{path} has the reference's values rounded to {name}", path=path, name=name)
-            return Cause("dtype.precision", message, COPY, 0.0)
+            return related(Claim("dtype.precision", message, COPY), short)
     if observed.size > 1 and bool((observed == observed.flat[0]).all()):
         constant = number(float(observed.flat[0]))
         message = phrase(
@@ -141,22 +152,20 @@ def _related(
             port=constant,
             reference=_size(expected),
         )
-        return Cause("weight.mismatched", message, COPY, 0.0)
+        return Claim("weight.mismatched", message, COPY).likely(Grounds.VALUES)
     for name, other in others:
         if other.shape == observed.shape and np.array_equal(observed, other):
-            return Cause(
-                "weight.mismatched",
-                phrase("{path} has the values that belong to {name}", path=path, name=name),
-                COPY,
-                0.0,
-            )
+            message = phrase("{path} has the values that belong to {name}", path=path, name=name)
+            return related(Claim("weight.mismatched", message, COPY), other)
     factor = factor_between(observed, expected)
     if factor is None:
         return None
     factor = rounded(factor)
     left = _score(observed.astype(np.float64) / factor, expected.astype(np.float64), floor)
     message = phrase("{path} is {factor} times the reference's", path=path, factor=number(factor))
-    return Cause("weight.mismatched", message, COPY, left) if left <= limit else None
+    return (
+        Claim("weight.mismatched", message, COPY).proven(Way.RELATED, before, left) if left <= limit else None
+    )
 
 
 def _transposed(path: str, framework: str, axes: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array, Backend
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine, Proof, line, place
+from parfocal.explain.causes import OpLine, ProvenChange, line, place
 from parfocal.explain.ops.passing import calling
 from parfocal.judge import limits
 from parfocal.phrases import phrase
@@ -19,7 +19,7 @@ from parfocal.replay.trace import Node
 NEAR = limits.causes.WEIGHT_SIZES.value
 
 
-def another_layer(case: Case) -> Iterator[Proof]:
+def another_layer(case: Case) -> Iterator[ProvenChange]:
     """The call is right with the weights of another layer, which are those of the reference's layer."""
     node, other = case.node, case.reference_node
     if node.parent is None or other is None or node.path == other.path:
@@ -38,7 +38,7 @@ def another_layer(case: Case) -> Iterator[Proof]:
             return
 
 
-def _proof(case: Case, other: Node, path: str, score: float) -> Proof:
+def _proof(case: Case, other: Node, path: str, score: float) -> ProvenChange:
     """Of two calls of one layer either may be the wrong one; the line that mends decides."""
     nodes, node = case.precise.port.trace.nodes, case.node
     twice = [each for each in nodes if (each.path, each.parent) == (node.path, node.parent)]
@@ -63,7 +63,7 @@ def _proof(case: Case, other: Node, path: str, score: float) -> Proof:
         port=path,
     )
     around = nodes[node.parent or 0].path
-    return Proof("op.order", message, fix, score, OpLine(node.kind, node.file, node.line, around))
+    return ProvenChange("op.order", message, fix, score, OpLine(node.kind, node.file, node.line, around))
 
 
 def _sizes(backend: Backend, module: Any) -> list[tuple[int, float]]:

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from parfocal.explain.causes import OpLine, Proof, code_of, line, spelled_path
+from parfocal.explain.causes import OpLine, ProvenChange, code_of, line, spelled_path
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.arguments import PassedArgument
@@ -32,7 +32,7 @@ def argument_proof(
     mine: PassedArgument,
     theirs: PassedArgument,
     score: float,
-) -> Proof:
+) -> ProvenChange:
     ours, own = words(theirs.value), words(mine.value)
     if mine.name == "scalar":
         small = op.name in ("add", "sub") and 0.0 <= abs(float(theirs.value)) <= SMALL
@@ -62,10 +62,10 @@ def argument_proof(
     )
     owner = spelled_path(comparison.case.node.path), comparison.case.module
     fix = fixing.told(op, mine, theirs.value, fix, owner, partial(frames_around, comparison.case))
-    return Proof(code, message, fix, score, op.where, None if other is None else other.where)
+    return ProvenChange(code, message, fix, score, op.where, None if other is None else other.where)
 
 
-def lacking_proof(comparison: OpComparison, mine: Op, theirs: Op, key: Key, score: float) -> Proof:
+def lacking_proof(comparison: OpComparison, mine: Op, theirs: Op, key: Key, score: float) -> ProvenChange:
     """For an op that is passed one tensor less than in the reference."""
     shape = list(comparison.reference.values[key].shape)
     code = "op.bias" if len(shape) == 1 else "op.missing"
@@ -76,10 +76,12 @@ def lacking_proof(comparison: OpComparison, mine: Op, theirs: Op, key: Key, scor
         line=line(theirs),
     )
     fix = phrase("pass the tensor {shape} to {name} in {line}", shape=shape, name=mine.name, line=line(mine))
-    return Proof(code, message, fix, score, mine.where, theirs.where)
+    return ProvenChange(code, message, fix, score, mine.where, theirs.where)
 
 
-def mask_proof(comparison: OpComparison, mismatch: Mismatch, where: OpLine | None, score: float) -> Proof:
+def mask_proof(
+    comparison: OpComparison, mismatch: Mismatch, where: OpLine | None, score: float
+) -> ProvenChange:
     mine = covered(comparison.port.values[mismatch.port])
     right = covered(comparison.reference.values[mismatch.reference]).reshape(mine.shape)
     differing = int((mine != right).sum())
@@ -100,7 +102,7 @@ def mask_proof(comparison: OpComparison, mismatch: Mismatch, where: OpLine | Non
     made = comparison.reference.producers.get(mismatch.reference)
     place = "" if where is None else phrase(" in {line}", line=line(where))
     fix = mask_fix(comparison, mismatch, fix + place)
-    return Proof("op.mask", message, fix, score, where, None if made is None else made.where)
+    return ProvenChange("op.mask", message, fix, score, where, None if made is None else made.where)
 
 
 def hidden_proof(
@@ -110,7 +112,7 @@ def hidden_proof(
     hiding: Op,
     covering: bool,
     score: float,
-) -> Proof:
+) -> ProvenChange:
     """A mask that is applied by other ops, or not at all."""
     mine = next(
         (op for op in own if any(is_mask(comparison.port.values[key]) for key in op.inputs.values())), own[0]
@@ -126,12 +128,12 @@ def hidden_proof(
         own_chain=chain(own),
     )
     fix = phrase("mask in {line} as the reference does: {chain}", line=line(mine), chain=chain(others))
-    return Proof("op.mask", message, fix, score, mine.where, hiding.where)
+    return ProvenChange("op.mask", message, fix, score, mine.where, hiding.where)
 
 
 def exchanged_proof(
     comparison: OpComparison, one: tuple[Mismatch, Op], other: tuple[Mismatch, Op], score: float
-) -> Proof:
+) -> ProvenChange:
     """Two ops of which each takes what the other should."""
     given = [source_of(comparison, mismatch.port, mismatch.made) for mismatch, _ in (one, other)]
     users = [user for _, user in (one, other)]
@@ -158,7 +160,7 @@ def exchanged_proof(
             slot for mismatch, _ in (one, other) for slot, key in made.outputs.items() if key == mismatch.port
         ]
         fix = fixing.exchanged_parts(made, slots, fix)
-    return Proof("op.order", message, fix, score, where, None if there is None else there.where)
+    return ProvenChange("op.order", message, fix, score, where, None if there is None else there.where)
 
 
 def source_of(comparison: OpComparison, key: Key, made: Op | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from parfocal.explain.causes import Proof, line
+from parfocal.explain.causes import ProvenChange, line
 from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison
@@ -32,7 +32,7 @@ FIRST_ALONE = frozenset(
 FEWEST, MOST = limits.searches.AXES_WITH_ROLES.value
 
 
-def other_axes(comparison: OpComparison) -> Iterator[Proof]:
+def other_axes(comparison: OpComparison) -> Iterator[ProvenChange]:
     """The op is right if two axes of its inputs and of its result are exchanged."""
     for op in comparison.suspects:
         if op.function is None or op.name not in ALL_ALIKE | FIRST_ALONE or not op.inputs:
@@ -53,7 +53,9 @@ def other_axes(comparison: OpComparison) -> Iterator[Proof]:
                 return
 
 
-def _proof(comparison: OpComparison, op: Op, slots: list[str], order: tuple[int, ...], score: float) -> Proof:
+def _proof(
+    comparison: OpComparison, op: Op, slots: list[str], order: tuple[int, ...], score: float
+) -> ProvenChange:
     shape = comparison.port.values[op.inputs[slots[0]]].shape
     right = [shape[axis] for axis in order]
     first, second = (axis for axis, other in enumerate(order) if axis != other)
@@ -75,4 +77,4 @@ def _proof(comparison: OpComparison, op: Op, slots: list[str], order: tuple[int,
         line=line(op),
     )
     fix = fixing.turned(op, slots, order, comparison.case.backend.name, fix)
-    return Proof("layout.permuted", message, fix, score, op.where)
+    return ProvenChange("layout.permuted", message, fix, score, op.where)

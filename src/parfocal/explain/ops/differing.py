@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from parfocal.brief import brief
-from parfocal.explain.causes import OpLine, Proof, line
+from parfocal.explain.causes import OpLine, ProvenChange, line
 from parfocal.explain.fixes.joining import joined as joined_fixes
 from parfocal.explain.ops.argument_proofs import argument_proof, lacking_proof
 from parfocal.explain.ops.arguments import PassedArgument, default_of, left_out, said, told, unsaid
@@ -56,26 +56,26 @@ from parfocal.explain.ops.values import rearranged
 from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 
-Rule = Callable[[OpComparison, Mismatch], Iterator[Proof]]
+Rule = Callable[[OpComparison, Mismatch], Iterator[ProvenChange]]
 MOST_OPS = limits.searches.OPS_IN_A_ROW.value
 
 
-def differences(comparison: OpComparison) -> Iterator[Proof]:
+def differences(comparison: OpComparison) -> Iterator[ProvenChange]:
     """The rules in order of the size of their edit; the innermost mismatches first."""
     yield from _by(RULES, comparison)
 
 
-def otherwise(comparison: OpComparison) -> Iterator[Proof]:
+def otherwise(comparison: OpComparison) -> Iterator[ProvenChange]:
     """The rules of last resort, where no single op is wrong."""
     yield from _by(LAST_RULES, comparison)
 
 
-def other_ways(comparison: OpComparison) -> Iterator[Proof]:
+def other_ways(comparison: OpComparison) -> Iterator[ProvenChange]:
     """How the two computations differ, where no setting explains it either."""
     yield from _by(WAYS, comparison)
 
 
-def _by(ranks: tuple[tuple[Rule, ...], ...], comparison: OpComparison) -> Iterator[Proof]:
+def _by(ranks: tuple[tuple[Rule, ...], ...], comparison: OpComparison) -> Iterator[ProvenChange]:
     mismatches = narrowed(comparison)
     for rules in ranks:
         for mismatch in mismatches:
@@ -84,7 +84,7 @@ def _by(ranks: tuple[tuple[Rule, ...], ...], comparison: OpComparison) -> Iterat
                     yield mended(comparison, mismatch, proof)
 
 
-def other_arguments(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def other_arguments(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The same op with other arguments."""
     mine, theirs = mismatch.producers
     known = comparison.knows(mismatch.port) and not comparison.matches.are_one(
@@ -136,7 +136,7 @@ def other_arguments(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
             return
 
 
-def made_for_others(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def made_for_others(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """A value that is right for other users: the same op with other arguments gives the one needed here."""
     mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.name != theirs.name or not comparison.knows(mismatch.port):
@@ -163,7 +163,7 @@ def made_for_others(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
             return
 
 
-def tensor_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def tensor_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The reference passes one more tensor to the same op: a bias, for example."""
     mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.name != theirs.name or comparison.knows(mismatch.port):
@@ -185,7 +185,7 @@ def tensor_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pro
             return
 
 
-def other_factor(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def other_factor(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """A factor or divisor that is another number in the reference."""
     mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.function is None:
@@ -208,13 +208,13 @@ def other_factor(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof
         )
 
 
-def op_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def op_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The reference applies one more op to a value that the port uses directly."""
     if len(between(comparison, mismatch)[1]) == 1:
         yield from ops_missing(comparison, mismatch)
 
 
-def op_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def op_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The port applies one more op to a value that the reference uses directly."""
     if len(between(comparison, mismatch)[0]) == 1:
         yield from ops_extra(comparison, mismatch)
@@ -226,7 +226,7 @@ def _only_rearranged(comparison: OpComparison, mismatch: Mismatch) -> bool:
     return rearranged(port[mismatch.port], reference[mismatch.reference])
 
 
-def ops_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def ops_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The reference applies several more ops to a value that the port uses directly."""
     own, others = between(comparison, mismatch)
     if own or not others or _only_rearranged(comparison, mismatch):
@@ -249,7 +249,7 @@ def ops_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]
     yield proof if beside is None else replace(proof, port=beside)
 
 
-def ops_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def ops_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The port applies several more ops to a value that the reference uses directly."""
     own, others = between(comparison, mismatch)
     if others or not own or _only_rearranged(comparison, mismatch):
@@ -288,7 +288,7 @@ def _line(where: OpLine) -> int:
     return where.line or 0
 
 
-def another_op(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def another_op(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """One op in place of another, on the same values."""
     own, others = between(comparison, mismatch)
     if len(own) != 1 or len(others) != 1 or own[0].name == others[0].name:
@@ -308,7 +308,7 @@ def another_op(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
         yield replaced_proof(comparison, mine, theirs, score)
 
 
-def another_formula(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def another_formula(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """Two different functions of the same value, each written by hand."""
     own, others = between(comparison, mismatch)
     if not own or not others or len(own) + len(others) < 3:
@@ -327,7 +327,7 @@ def another_formula(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
         yield formula_proof(own, others, score)
 
 
-def another_way(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def another_way(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """One op on one side and several on the other, of the same values; or other arguments of the same ops."""
     own, others = between(comparison, mismatch)
     if not own or not others or max(len(own), len(others)) > MOST_OPS or min(apart(own, others)) > 1:

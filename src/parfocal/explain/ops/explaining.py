@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from parfocal.explain.case import Case
-from parfocal.explain.causes import OpLine, Proof, line
+from parfocal.explain.causes import OpLine, ProvenChange, line
 from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.ops.axis_roles import other_axes
 from parfocal.explain.ops.differing import differences, other_ways, otherwise
@@ -25,7 +25,7 @@ from parfocal.phrases import phrase, remade
 from parfocal.replay.repeat import Place
 
 
-def ops(case: Case) -> Iterator[Proof]:
+def ops(case: Case) -> Iterator[ProvenChange]:
     """The first difference that holds, or the first guess that does."""
     comparison = comparison_of(case)
     if comparison is None:
@@ -40,7 +40,7 @@ def ops(case: Case) -> Iterator[Proof]:
             return
 
 
-def ways(case: Case) -> Iterator[Proof]:
+def ways(case: Case) -> Iterator[ProvenChange]:
     """How the two sides compute a value in different ways."""
     comparison = comparison_of(case)
     if comparison is not None:
@@ -48,7 +48,7 @@ def ways(case: Case) -> Iterator[Proof]:
         yield from (_in_modules(comparison, _with_facts(proof)) for proof in proofs)
 
 
-def _in_modules(comparison: OpComparison, proof: Proof) -> Proof:
+def _in_modules(comparison: OpComparison, proof: ProvenChange) -> ProvenChange:
     """The proof with the modules whose code its lines are, where only the lines are known."""
     port, reference = proof.port, proof.reference
     return replace(
@@ -70,7 +70,7 @@ def _in_module(log: OpLog, where: OpLine) -> OpLine:
     return replace(where, module=likely[0].owner[0], kind=likely[0].owner[1]) if likely else where
 
 
-def _with_facts(proof: Proof) -> Proof:
+def _with_facts(proof: ProvenChange) -> ProvenChange:
     """The proof with its facts: the message with layers named by what they do, not by their paths."""
     if proof.facts:
         return proof
@@ -79,8 +79,8 @@ def _with_facts(proof: Proof) -> Proof:
 
 
 def _with_line(
-    hypothesis: Callable[[OpComparison], Iterator[Proof]],
-) -> Callable[[OpComparison], Iterator[Proof]]:
+    hypothesis: Callable[[OpComparison], Iterator[ProvenChange]],
+) -> Callable[[OpComparison], Iterator[ProvenChange]]:
     """A hypothesis that looks at no single mismatch; its proofs get a line tried on the whole call."""
     return lambda comparison: (mended(comparison, None, proof) for proof in hypothesis(comparison))
 
@@ -92,7 +92,7 @@ def place(case: Case) -> OpLine | None:
     return where if where is None or comparison is None else _in_module(comparison.port, where)
 
 
-def still_wrong(case: Case, proof: Proof) -> frozenset[Place]:
+def still_wrong(case: Case, proof: ProvenChange) -> frozenset[Place]:
     """Where something is wrong besides what was proven last: another mistake of the same code."""
     comparison = comparison_of(case)
     if comparison is None:

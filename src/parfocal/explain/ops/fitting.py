@@ -14,7 +14,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.case_facts import is_telling
-from parfocal.explain.causes import Proof, rounded
+from parfocal.explain.causes import ProvenChange, rounded
 from parfocal.explain.ops.argument_proofs import argument_proof
 from parfocal.explain.ops.arguments import PassedArgument, said
 from parfocal.explain.ops.locating import behind
@@ -39,7 +39,7 @@ DIGITS = limits.causes.NUMBER_DIGITS.value
 Computed = Callable[[float], "Array | None"]
 
 
-def number_further_back(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def number_further_back(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The number of an earlier op that makes the wrong value right; all of them, if several do."""
     ops = behind(comparison, mismatch)
     wanted = comparison.reference.values[mismatch.reference]

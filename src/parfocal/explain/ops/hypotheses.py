@@ -11,7 +11,7 @@ from itertools import permutations
 
 import numpy as np
 
-from parfocal.explain.causes import Proof, line, number
+from parfocal.explain.causes import ProvenChange, line, number
 from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.argument_proofs import argument_proof
 from parfocal.explain.ops.arguments import PassedArgument, said
@@ -30,7 +30,7 @@ NUMBERS = ("scalar", "epsilon", "negative_slope")
 SCALAR_OPS = frozenset({"add", "sub", "rsub", "mul", "div", "rdiv", "pow"})
 
 
-def other_arguments(comparison: OpComparison) -> Iterator[Proof]:
+def other_arguments(comparison: OpComparison) -> Iterator[ProvenChange]:
     """An op on the same values as one of the reference, with other arguments."""
     backend, reference_backend = comparison.case.backend, comparison.case.reference_backend
     for op in comparison.suspects:
@@ -45,7 +45,7 @@ def other_arguments(comparison: OpComparison) -> Iterator[Proof]:
                     yield argument_proof(comparison, op, other, mine, theirs, score)
 
 
-def another_order(comparison: OpComparison) -> Iterator[Proof]:
+def another_order(comparison: OpComparison) -> Iterator[ProvenChange]:
     """The same tensors joined in another order."""
     for op in comparison.suspects:
         slots = list(op.inputs)
@@ -60,7 +60,7 @@ def another_order(comparison: OpComparison) -> Iterator[Proof]:
                 return
 
 
-def extra_op(comparison: OpComparison) -> Iterator[Proof]:
+def extra_op(comparison: OpComparison) -> Iterator[ProvenChange]:
     """The port does something that the reference does not."""
     for op in comparison.suspects:
         if op.name in LAYOUT or not _is_one_more(comparison, op.name):
@@ -83,7 +83,7 @@ def _is_one_more(comparison: OpComparison, name: str) -> bool:
     return mine > theirs
 
 
-def another_axis(comparison: OpComparison) -> Iterator[Proof]:
+def another_axis(comparison: OpComparison) -> Iterator[ProvenChange]:
     """A reduction along another axis, where the reference's ops do not show which."""
     for op in comparison.suspects:
         argument = said(op, comparison.case.backend.is_tensor).get("axis")
@@ -114,11 +114,11 @@ def another_axis(comparison: OpComparison) -> Iterator[Proof]:
                         "{name}(..., axis={axis}) in {line}", name=op.name, axis=axis - count, line=line(op)
                     ),
                 )
-                yield Proof("op.axis", message, fix, score, op.where)
+                yield ProvenChange("op.axis", message, fix, score, op.where)
                 return
 
 
-def missing_scale(comparison: OpComparison) -> Iterator[Proof]:
+def missing_scale(comparison: OpComparison) -> Iterator[ProvenChange]:
     """A product that the reference scales by the size of an axis or its root."""
     for op in comparison.with_sources():
         if op.name not in ("matmul", "einsum") or not op.inputs:
@@ -143,11 +143,11 @@ def missing_scale(comparison: OpComparison) -> Iterator[Proof]:
                         spelt=spelt,
                     ),
                 )
-                yield Proof("op.scale", message, fix, score, op.where)
+                yield ProvenChange("op.scale", message, fix, score, op.where)
                 return
 
 
-def inverted_mask(comparison: OpComparison) -> Iterator[Proof]:
+def inverted_mask(comparison: OpComparison) -> Iterator[ProvenChange]:
     """A mask of true and false that means the opposite."""
     for op in comparison.suspects:
         for slot, key in op.inputs.items():
@@ -167,11 +167,11 @@ def inverted_mask(comparison: OpComparison) -> Iterator[Proof]:
                 fix = fixing.inverted(
                     op, slot, phrase("invert the mask of {name} in {line}", name=op.name, line=line(op))
                 )
-                yield Proof("op.mask", message, fix, score, op.where)
+                yield ProvenChange("op.mask", message, fix, score, op.where)
                 return
 
 
-def other_approximation(comparison: OpComparison) -> Iterator[Proof]:
+def other_approximation(comparison: OpComparison) -> Iterator[ProvenChange]:
     """GELU by the other formula."""
     for op in comparison.suspects:
         argument = said(op, comparison.case.backend.is_tensor).get("approximate")
@@ -191,10 +191,10 @@ def other_approximation(comparison: OpComparison) -> Iterator[Proof]:
                 other,
                 phrase("gelu(..., approximate={value}) in {line}", value=other == "tanh", line=line(op)),
             )
-            yield Proof("op.approximation", message, fix, score, op.where)
+            yield ProvenChange("op.approximation", message, fix, score, op.where)
 
 
-def flipped_argument(comparison: OpComparison) -> Iterator[Proof]:
+def flipped_argument(comparison: OpComparison) -> Iterator[ProvenChange]:
     """A boolean argument that should be negated, where the reference uses another op for the same."""
     for op in comparison.suspects:
         for name, argument in said(op, comparison.case.backend.is_tensor).items():
@@ -207,7 +207,7 @@ def flipped_argument(comparison: OpComparison) -> Iterator[Proof]:
                 return
 
 
-def other_scalar(comparison: OpComparison) -> Iterator[Proof]:
+def other_scalar(comparison: OpComparison) -> Iterator[ProvenChange]:
     """A number in the port's code that is another one in the reference's code or settings."""
     case = comparison.case
     node = case.reference_node

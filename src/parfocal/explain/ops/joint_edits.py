@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from parfocal.explain.causes import Proof
+from parfocal.explain.causes import ProvenChange
 from parfocal.explain.fixes.joining import SeveralFixes
 from parfocal.explain.fixes.joining import joined as joined_fixes
 from parfocal.explain.ops.argument_proofs import argument_proof, exchanged_proof
@@ -36,11 +36,11 @@ class JointEdit:
     """One explanation, with the candidate changes for every place it explains."""
 
     mismatch: Mismatch
-    proof: Proof
+    proof: ProvenChange
     choices: list[list[Edits]]
 
 
-def at_several_places(comparison: OpComparison) -> Iterator[Proof]:
+def at_several_places(comparison: OpComparison) -> Iterator[ProvenChange]:
     """The mistakes of all places together, one explanation per line."""
     for parts in _explanations(comparison):
         if len(parts) > MOST_MISTAKES or sum(len(part.choices) for part in parts) < 2:
@@ -87,7 +87,7 @@ def _choices(parts: list[JointEdit]) -> list[list[JointEdit]]:
     return [parts, *fewer, *([part] for part in parts if len(part.choices) > 1 and len(parts) > 1)]
 
 
-def _needed(comparison: OpComparison, parts: list[JointEdit], score: float) -> Proof:
+def _needed(comparison: OpComparison, parts: list[JointEdit], score: float) -> ProvenChange:
     """The explanations that are all needed."""
     for part in tuple(parts):  # what is not needed is no mistake
         without = [each for each in parts if each is not part]
@@ -98,7 +98,7 @@ def _needed(comparison: OpComparison, parts: list[JointEdit], score: float) -> P
     return mended(comparison, parts[0].mismatch, proof)
 
 
-def _exchanged(comparison: OpComparison, parts: Sequence[JointEdit], score: float) -> Proof | None:
+def _exchanged(comparison: OpComparison, parts: Sequence[JointEdit], score: float) -> ProvenChange | None:
     """The proof for two ops of which each takes the other's input."""
     one, other = parts[0].mismatch, parts[1].mismatch
     are_one = comparison.matches.are_one
@@ -131,7 +131,7 @@ def _score(comparison: OpComparison, parts: Sequence[JointEdit]) -> float:
     return comparison.try_edits(everywhere, here)
 
 
-def _joined(proofs: Sequence[Proof], score: float) -> Proof:
+def _joined(proofs: Sequence[ProvenChange], score: float) -> ProvenChange:
     first = replace(proofs[0], score=score)
     if len(proofs) == 1:
         return first

@@ -7,7 +7,7 @@ from typing import Any
 
 from parfocal.attribution.experiment import Prepare
 from parfocal.backends import registry
-from parfocal.explain.causes import Proof, line
+from parfocal.explain.causes import ProvenChange, line
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.calls import passing
 from parfocal.explain.fixes.fixing import FixLine
@@ -21,7 +21,7 @@ PACKING = "_pack_padded_sequence"
 SHOWN = 6  # lengths that are told
 
 
-def lengths_missing(comparison: OpComparison) -> Iterator[Proof]:
+def lengths_missing(comparison: OpComparison) -> Iterator[ProvenChange]:
     """A recurrent layer that is right once it is passed the length of each sequence."""
     word = registry.dialect(comparison.case.backend.name).lengths_word
     packing = next((op for op in comparison.counterparts if op.name == PACKING), None)
@@ -64,7 +64,7 @@ def _told(comparison: OpComparison, op: Op, word: str, lengths: Any) -> Prepare:
     return prepare
 
 
-def _proof(comparison: OpComparison, op: Op, packing: Op, word: str, key: Key, score: float) -> Proof:
+def _proof(comparison: OpComparison, op: Op, packing: Op, word: str, key: Key, score: float) -> ProvenChange:
     lengths = [int(value) for value in comparison.reference.values[key]]
     told = ", ".join(map(str, lengths[:SHOWN])) + (", ..." if len(lengths) > SHOWN else "")
     message = phrase(
@@ -84,4 +84,4 @@ def _proof(comparison: OpComparison, op: Op, packing: Op, word: str, key: Key, s
         text = writer.write(key, comparison.reference.producers.get(key))
         patch = None if text is None else passing(spot, {word: text})
         fix = fix if patch is None else FixLine.of(patch)
-    return Proof("op.missing", message, fix, score, op.where, packing.where)
+    return ProvenChange("op.missing", message, fix, score, op.where, packing.where)

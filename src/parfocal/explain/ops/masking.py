@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.causes import Proof
+from parfocal.explain.causes import ProvenChange
 from parfocal.explain.ops.argument_proofs import hidden_proof, hides, mask_proof
 from parfocal.explain.ops.locating import line_of_use
 from parfocal.explain.ops.log import Key, Op, OpLog
@@ -58,7 +58,7 @@ def _points(log: OpLog, key: Key) -> bool:
     return False
 
 
-def other_mask(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def other_mask(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """A mask that covers other places."""
     if not are_masks(comparison, mismatch):
         return
@@ -67,7 +67,7 @@ def other_mask(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
         yield mask_proof(comparison, mismatch, line_of_use(comparison, mismatch), score)
 
 
-def masked_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def masked_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The reference masks a value that the port uses directly; the port masks differently, or not at all."""
     own, others = between(comparison, mismatch)
     hiding = [

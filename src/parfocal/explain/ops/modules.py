@@ -13,7 +13,16 @@ from typing import Any
 from parfocal.backends.building import LayerBuilder
 from parfocal.backends.vocabulary import CONVENTIONS
 from parfocal.errors import UnsupportedError
-from parfocal.explain.causes import OpLine, PortLine, Proof, code_of, line, place, spelled_path, two_values
+from parfocal.explain.causes import (
+    OpLine,
+    PortLine,
+    ProvenChange,
+    code_of,
+    line,
+    place,
+    spelled_path,
+    two_values,
+)
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.log import Op
@@ -28,7 +37,7 @@ from parfocal.replay.trace import Node
 MANY = 3  # layers in a row that are written as a slice
 
 
-def other_layer(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def other_layer(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The layer's settings differ from the function's arguments, or it is another function."""
     mine, theirs = mismatch.producers
     if mine is None or theirs is None or not _can_change(comparison, mine):
@@ -61,7 +70,7 @@ def _has_weights(comparison: OpComparison, op: Op) -> bool:
 
 def _set_otherwise(
     comparison: OpComparison, mine: Op, theirs: Op, words: Mapping[str, Any]
-) -> Iterator[Proof]:
+) -> Iterator[ProvenChange]:
     """Every setting alone; all of them together if none alone is enough."""
     node = _node(comparison, mine)
     differing = [
@@ -89,7 +98,9 @@ def _set_otherwise(
             return
 
 
-def _another(comparison: OpComparison, mine: Op, theirs: Op, words: Mapping[str, Any]) -> Iterator[Proof]:
+def _another(
+    comparison: OpComparison, mine: Op, theirs: Op, words: Mapping[str, Any]
+) -> Iterator[ProvenChange]:
     for kind in kinds_of_name(theirs.name):
         score = _built(comparison, mine, kind, words)
         if score <= comparison.case.limit:
@@ -107,7 +118,7 @@ def _another(comparison: OpComparison, mine: Op, theirs: Op, words: Mapping[str,
             return
 
 
-def layer_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def layer_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The port calls a layer on a value that the reference uses directly."""
     own, others = between(comparison, mismatch)
     if len(own) != 1 or others or not _can_change(comparison, own[0]) or _has_weights(comparison, own[0]):
@@ -126,7 +137,7 @@ def layer_extra(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]
         yield _proof(comparison, own[0], None, "op.extra", message, _spelt(comparison, "Identity", {}), score)
 
 
-def layer_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def layer_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The reference applies one more op between two layers that the port calls in sequence."""
     own, others = between(comparison, mismatch)
     case, builder = comparison.case, comparison.case.backend
@@ -160,7 +171,7 @@ def layer_missing(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proo
             "the reference applies {there}, the port does not in {place}", there=there, place=place(case.node)
         )
         facts = (theirs.name, line(theirs))
-        yield Proof("op.missing", message, fix, score, reference=theirs.where, facts=facts)
+        yield ProvenChange("op.missing", message, fix, score, reference=theirs.where, facts=facts)
         return
 
 
@@ -208,11 +219,11 @@ def _built(comparison: OpComparison, op: Op, kind: str, settings: Mapping[str, A
 
 def _proof(
     comparison: OpComparison, mine: Op, theirs: Op | None, code: str, message: str, new: str, score: float
-) -> Proof:
+) -> ProvenChange:
     node = _node(comparison, mine)
     where = OpLine(None, mine.file, mine.line, module=node.path, kind=node.kind)
     fix = PortLine.layer(node.path, new)
-    return Proof(code, message, fix, score, where, None if theirs is None else theirs.where)
+    return ProvenChange(code, message, fix, score, where, None if theirs is None else theirs.where)
 
 
 def _node(comparison: OpComparison, op: Op) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from parfocal.backends.protocol import Backend
-from parfocal.explain.causes import Proof, code_of, line
+from parfocal.explain.causes import ProvenChange, code_of, line
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes.literals import indexed
 from parfocal.explain.ops.arguments import PlaceName, told
@@ -18,7 +18,7 @@ from parfocal.phrases import joined, phrase
 
 def way_proof(
     comparison: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float
-) -> Proof | None:
+) -> ProvenChange | None:
     """Other ops on the same values, or the same ops with other arguments; None: neither."""
     backends = comparison.case.backend, comparison.case.reference_backend
     while min(len(own), len(others)) > 1 and own[-1].name == others[-1].name:
@@ -41,12 +41,12 @@ def way_proof(
         there=lines(others),
     )
     fix = phrase("compute {theirs} in {lines}", theirs=theirs, lines=lines(own))
-    return Proof(code, message, fix, score, own[0].where, others[0].where)
+    return ProvenChange(code, message, fix, score, own[0].where, others[0].where)
 
 
 def _shaped_otherwise(
     comparison: OpComparison, own: Sequence[Op], others: Sequence[Op], score: float
-) -> Iterator[Proof]:
+) -> Iterator[ProvenChange]:
     """For the first op with the same arguments that takes the same numbers in another shape."""
     for mine, theirs in zip(own, others, strict=True):
         for key, other in zip(mine.inputs.values(), theirs.inputs.values(), strict=False):
@@ -70,7 +70,7 @@ def _shaped_otherwise(
                     there=line(theirs),
                 )
                 fix = phrase("give {name} {right} in {line}", name=mine.name, right=right, line=line(mine))
-                yield Proof(code, message, fix, score, mine.where, theirs.where)
+                yield ProvenChange(code, message, fix, score, mine.where, theirs.where)
 
 
 def _codes_of_words(comparison: OpComparison, own: Sequence[Op], others: Sequence[Op]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import permutations
 from math import prod
 
-from parfocal.explain.causes import Proof
+from parfocal.explain.causes import ProvenChange
 from parfocal.explain.causes import said as words
 from parfocal.explain.ops.arguments import told
 from parfocal.explain.ops.locating import line_of_use, order_of_making
@@ -35,7 +35,7 @@ PARTS = SELECTING | MOVING | {"neg", "cast"}
 MOST_TENSORS = limits.searches.ORDERED_TENSORS.value
 
 
-def other_order_of_tensors(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def other_order_of_tensors(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The same op on the same tensors in another order."""
     mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.name != theirs.name or mine.function is None:
@@ -63,7 +63,7 @@ def other_order_of_tensors(comparison: OpComparison, mismatch: Mismatch) -> Iter
             return
 
 
-def split_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def split_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """An axis that is split into as many parts of another size: heads, groups, windows."""
     own, others = moving(comparison, mismatch)
     mine = next((op for op in own if op.name == "reshape" and op.function is not None), None)
@@ -82,7 +82,7 @@ def split_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
         yield split_proof(comparison, mine, theirs, score)
 
 
-def values_moved(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def values_moved(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The right values in the wrong places."""
     mine, right = comparison.port.values[mismatch.port], comparison.reference.values[mismatch.reference]
     if not rearranged(mine, right) or are_masks(comparison, mismatch):
@@ -97,7 +97,7 @@ def values_moved(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof
         yield moved_proof(comparison, mismatch, own, others, line_of_use(comparison, mismatch), score)
 
 
-def ops_in_another_order(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def ops_in_another_order(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The same ops in another order; or one op more or less in a sequence of several."""
     everything = between(comparison, mismatch)
     own, others = ([op for op in ops if op.name not in SELECTING] for ops in everything)
@@ -150,7 +150,7 @@ def _told_otherwise(comparison: OpComparison, own: list[Op], others: list[Op]) -
         )
 
 
-def taken_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def taken_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """Parts of the same values, selected and joined differently, in any number of steps."""
     own, others = between(comparison, mismatch)
     if not own or not others or not same_sources(comparison, own, others):
@@ -165,7 +165,7 @@ def taken_otherwise(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pr
         yield taken_proof(own, others, moved, score)
 
 
-def another_value(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def another_value(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """The port uses a value that both sides have, but in the place of another one."""
     if (
         not comparison.knows(mismatch.port)

@@ -14,7 +14,7 @@ from typing import Any
 
 from parfocal.backends.protocol import Call
 from parfocal.explain.case import Case
-from parfocal.explain.causes import LineName, PortLine, Proof, line
+from parfocal.explain.causes import LineName, PortLine, ProvenChange, line
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.attributes import set_to
 from parfocal.explain.fixes.finding import find_returned
@@ -42,7 +42,7 @@ WRITING = limits.searches.WRITING_WORK.value
 MENDED, RIGHT, BETTER, WORSE = 3, 2, 1, 0
 
 
-def mended(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) -> Proof:
+def mended(comparison: OpComparison, mismatch: Mismatch | None, proof: ProvenChange) -> ProvenChange:
     """The proof with a line that was tried, if there is one."""
     if isinstance(proof.fix, ModuleSetting):
         return _set_or_said(comparison, mismatch, proof, proof.fix)
@@ -52,8 +52,8 @@ def mended(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) ->
 
 
 def _set_or_said(
-    comparison: OpComparison, mismatch: Mismatch | None, proof: Proof, setting: ModuleSetting
-) -> Proof:
+    comparison: OpComparison, mismatch: Mismatch | None, proof: ProvenChange, setting: ModuleSetting
+) -> ProvenChange:
     """The setting, or a line of source where only that mends: other code may use the setting, too."""
     case = comparison.case.at_outputs()
     with ExitStack() as made:
@@ -67,7 +67,9 @@ def _set_or_said(
     return said if mark == MENDED else proof
 
 
-def _tried(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) -> tuple[Proof, int]:
+def _tried(
+    comparison: OpComparison, mismatch: Mismatch | None, proof: ProvenChange
+) -> tuple[ProvenChange, int]:
     """The proof with the line that mends best, and how well."""
     told = (proof.fix.patch, *proof.fix.others) if isinstance(proof.fix, FixLine) else ()
     first = best = told[0] if told else None
@@ -99,7 +101,7 @@ def _tried(comparison: OpComparison, mismatch: Mismatch | None, proof: Proof) ->
     return replace(proof, fix=FixLine.of(best, [each for each in told if each != best])), mark
 
 
-def _may_be_elsewhere(comparison: OpComparison, mismatch: Mismatch, proof: Proof) -> bool:
+def _may_be_elsewhere(comparison: OpComparison, mismatch: Mismatch, proof: ProvenChange) -> bool:
     """Whether an op is missing, and no helper returns the value just as it was given."""
     if not comparison.knows(mismatch.port) or proof.code != "op.missing":
         return False
@@ -107,7 +109,7 @@ def _may_be_elsewhere(comparison: OpComparison, mismatch: Mismatch, proof: Proof
     return all(key_of(comparison.case.backend.to_array(tensor)) != mismatch.port for tensor in passing)
 
 
-def _is_in(proof: Proof, patch: Patch) -> bool:
+def _is_in(proof: ProvenChange, patch: Patch) -> bool:
     """Whether a patch is in the function that is blamed."""
     where = proof.port
     if where is None or where.file is None or where.line is None:
@@ -115,7 +117,7 @@ def _is_in(proof: Proof, patch: Patch) -> bool:
     return function_at(where.file, where.line) == function_at(patch.file, patch.line)
 
 
-def _placed(proof: Proof, patch: Patch) -> Proof:
+def _placed(proof: ProvenChange, patch: Patch) -> ProvenChange:
     """The proof with the patched line as the place of what is missing."""
     where = proof.port
     if where is None:

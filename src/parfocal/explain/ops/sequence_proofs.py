@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from parfocal.explain.causes import OpLine, Proof, line, spelled_path
+from parfocal.explain.causes import OpLine, ProvenChange, line, spelled_path
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.literals import indexed
@@ -25,7 +25,7 @@ ROOTS = {"rsqrt": "sqrt"}  # but for what is divided by
 
 def extra_proof(
     comparison: OpComparison, ops: Sequence[Op], score: float, right: tuple[Op, str] | None = None
-) -> Proof:
+) -> ProvenChange:
     """For one extra op, or several in sequence; ``right``: the op and slot that take the right value."""
     codes = {"cast": "dtype.precision"}
     op = next((op for op in ops if op.name in RANDOM), ops[0])
@@ -58,7 +58,7 @@ def extra_proof(
             chain=chain(ops),
             line=line(op),
         )
-    return Proof(code, message, fix, score, op.where)
+    return ProvenChange(code, message, fix, score, op.where)
 
 
 def missing_proof(
@@ -67,7 +67,7 @@ def missing_proof(
     where: OpLine | None,
     score: float,
     mismatch: Mismatch | None = None,
-) -> Proof:
+) -> ProvenChange:
     """For one missing op of the reference, or several in sequence."""
     op = ops[-1]
     scalar = said(op, comparison.case.reference_backend.is_tensor).get("scalar")
@@ -97,7 +97,7 @@ def missing_proof(
         where = OpLine(op.name, fix.patch.file, fix.patch.line)
     elif isinstance(fix, fixing.FixLine) and where is not None and fix.patch.file == where.file:
         where = replace(where, line=min(fix.patch.line, where.line or 0))  # where the value is made
-    return Proof(code, message, fix, score, where, op.where)
+    return ProvenChange(code, message, fix, score, where, op.where)
 
 
 def order_proof(
@@ -107,7 +107,7 @@ def order_proof(
     where: OpLine | None,
     score: float,
     names: tuple[list[str], list[str]] | None = None,
-) -> Proof:
+) -> ProvenChange:
     """``order``: of the tensors that one op takes; ``names``: of the ops in the port and in the reference, or
     of what is taken from them.
     """
@@ -142,10 +142,10 @@ def order_proof(
         fix = phrase(
             "in {line} pass to {spelled} {names}", line=line(place), spelled=op.spelled, names=names[1][0]
         )
-    return Proof("op.order", message, fix, score, place, None if other is None else other.where)
+    return ProvenChange("op.order", message, fix, score, place, None if other is None else other.where)
 
 
-def early_proof(mine: Op, theirs: Op, where: OpLine, score: float) -> Proof:
+def early_proof(mine: Op, theirs: Op, where: OpLine, score: float) -> ProvenChange:
     """For an op that both sides have, at different points."""
     message = phrase(
         "{spelled} is applied at another point in the port ({line}) than in the reference ({there})",
@@ -158,10 +158,10 @@ def early_proof(mine: Op, theirs: Op, where: OpLine, score: float) -> Proof:
         name=theirs.name,
         line=line(where),
     )
-    return Proof("op.order", message, fix, score, where, theirs.where)
+    return ProvenChange("op.order", message, fix, score, where, theirs.where)
 
 
-def replaced_proof(comparison: OpComparison, mine: Op, theirs: Op, score: float) -> Proof:
+def replaced_proof(comparison: OpComparison, mine: Op, theirs: Op, score: float) -> ProvenChange:
     code = "op.activation" if {mine.name, theirs.name} <= POINTWISE else "op.kind"
     if {mine.name, theirs.name} in ({"sum", "mean"}, SCALING):
         code = "op.scale"
@@ -181,10 +181,10 @@ def replaced_proof(comparison: OpComparison, mine: Op, theirs: Op, score: float)
     arguments = told(theirs, comparison.case.reference_backend.is_tensor)
     owner = spelled_path(comparison.case.node.path), comparison.case.module
     fix = fixing.called(mine, comparison.case.backend.name, theirs.name, arguments, fix, owner)
-    return Proof(code, message, fix, score, mine.where, theirs.where)
+    return ProvenChange(code, message, fix, score, mine.where, theirs.where)
 
 
-def formula_proof(own: Sequence[Op], others: Sequence[Op], score: float) -> Proof:
+def formula_proof(own: Sequence[Op], others: Sequence[Op], score: float) -> ProvenChange:
     """Another function of the same value, written by hand."""
     message = phrase(
         "another function of the same value: {port} in the port ({line}), {reference} in the "
@@ -197,7 +197,7 @@ def formula_proof(own: Sequence[Op], others: Sequence[Op], score: float) -> Proo
     fix = phrase("compute {chain} instead in {line}", chain=chain(others), line=line(own[-1]))
     names, wanted = ([ROOTS.get(op.name, op.name) for op in ops] for ops in (own, others))
     code = "op.order" if names != wanted and sorted(names) == sorted(wanted) else "op.activation"
-    return Proof(code, message, fix, score, own[0].where, others[-1].where)
+    return ProvenChange(code, message, fix, score, own[0].where, others[-1].where)
 
 
 def moved_proof(
@@ -207,7 +207,7 @@ def moved_proof(
     others: list[Op],
     where: OpLine | None,
     score: float,
-) -> Proof:
+) -> ProvenChange:
     """The same values in other places."""
     joining = next((op for op in reversed(own) if op.name in ("concat", "stack")), None)
     place = joining.where if joining is not None else where or (own or others)[-1].where
@@ -237,10 +237,10 @@ def moved_proof(
         code = "op.order"
     else:
         code = "layout.permuted"
-    return Proof(code, message, fix, score, place, there)
+    return ProvenChange(code, message, fix, score, place, there)
 
 
-def taken_proof(own: list[Op], others: list[Op], moved: bool, score: float) -> Proof:
+def taken_proof(own: list[Op], others: list[Op], moved: bool, score: float) -> ProvenChange:
     """Parts of the same values, taken and joined otherwise; ``moved``: the same parts in other places."""
     message = phrase(
         "the same values taken apart and joined otherwise: {port} in the port ({lines}), "
@@ -257,10 +257,10 @@ def taken_proof(own: list[Op], others: list[Op], moved: bool, score: float) -> P
     )
     are_joined = {"concat", "stack"} & {op.name for op in (*own, *others)}
     code = "op.order" if are_joined else "layout.permuted" if moved else "op.kind"
-    return Proof(code, message, fix, score, own[0].where, others[0].where)
+    return ProvenChange(code, message, fix, score, own[0].where, others[0].where)
 
 
-def split_proof(comparison: OpComparison, mine: Op, theirs: Op, score: float) -> Proof:
+def split_proof(comparison: OpComparison, mine: Op, theirs: Op, score: float) -> ProvenChange:
     """An axis that is split into parts of another size."""
     shape = comparison.port.values[next(iter(mine.outputs.values()))].shape
     right = comparison.reference.values[next(iter(theirs.outputs.values()))].shape
@@ -275,4 +275,4 @@ def split_proof(comparison: OpComparison, mine: Op, theirs: Op, score: float) ->
     fix = split_fix(
         mine, shape, right, phrase("reshape to {right} in {line}", right=list(right), line=line(mine))
     )
-    return Proof(code, message, fix, score, mine.where, theirs.where)
+    return ProvenChange(code, message, fix, score, mine.where, theirs.where)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.explain.causes import Proof, line, number, rounded
+from parfocal.explain.causes import ProvenChange, line, number, rounded
 from parfocal.explain.fixes import fixing
 from parfocal.explain.ops.argument_proofs import argument_proof
 from parfocal.explain.ops.arguments import PassedArgument, said, told
@@ -54,7 +54,7 @@ SOLVES: dict[tuple[str, str], Solve] = {
 }
 
 
-def other_number(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def other_number(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """An op that is right with another number, whatever the reference's source of it."""
     mine, _ = mismatch.producers
     if mine is None or mine.function is None or len(mine.inputs) != 1 or comparison.knows(mismatch.port):
@@ -101,7 +101,7 @@ def _roots(value: float) -> Iterator[float]:
             yield math.copysign(whole**power, value)
 
 
-def other_constant(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Proof]:
+def other_constant(comparison: OpComparison, mismatch: Mismatch) -> Iterator[ProvenChange]:
     """Tensors that both sides create from constants, with different values."""
     mine, theirs = mismatch.producers
     if mine is None or theirs is None or mine.inputs or theirs.inputs or mine.function is None:
@@ -126,7 +126,7 @@ def other_constant(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pro
     arguments = told(theirs, comparison.case.reference_backend.is_tensor)
     fix = phrase("make {others} in {line}", others=others, line=line(mine))
     fix = fixing.called(mine, comparison.case.backend.name, theirs.name, arguments, fix)
-    yield Proof("config.other", message, fix, score, mine.where, theirs.where)
+    yield ProvenChange("config.other", message, fix, score, mine.where, theirs.where)
 
 
 def _both(comparison: OpComparison, mismatch: Mismatch) -> tuple[tuple[Any, Any], tuple[Any, Any]]:

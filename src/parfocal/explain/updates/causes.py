@@ -9,12 +9,12 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import said as words
-from parfocal.explain.updates.floors import LIMIT, distance
-from parfocal.explain.updates.rules import BeforeUpdate, updated
+from parfocal.explain.updates.floors import LIMIT, UpdateFloor, distance
+from parfocal.explain.updates.rules import AfterUpdate, BeforeUpdate, updated
 from parfocal.explain.updates.settings import code_of, differences, same
 from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence, get, solve, with_settings
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, side_name
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way, side_name
 from parfocal.phrases import phrase
 
 Written = Callable[[str, Mapping[str, Any]], str]  # how an optimizer of the port is written
@@ -73,9 +73,8 @@ def _as_said(update: SideUpdate) -> bool:
 def _frozen(wrong: Sequence[UpdateEvidence]) -> Cause | None:
     """Parameters that only one side moves."""
     for side, other in (("port", "reference"), ("reference", "port")):
-        still = [
-            each.path for each in wrong if not _moves(getattr(each, side)) and _moves(getattr(each, other))
-        ]
+        unmoved = [each for each in wrong if not _moves(getattr(each, side)) and _moves(getattr(each, other))]
+        still = [each.path for each in unmoved]
         if still:
             message = phrase(
                 "{places} is not updated in the {side}, and is in the {other}",
@@ -88,8 +87,33 @@ def _frozen(wrong: Sequence[UpdateEvidence]) -> Cause | None:
                 if side == "port"
                 else phrase("leave {places} out of the port's optimizer", places=_places(still))
             )
-            return Cause("optim.lr_group", message, fix, 0.0)
+            after = max(map(_mended if side == "port" else left_alone, unmoved))
+            return judged_updates(Claim("optim.lr_group", message, fix), unmoved, after)
     return None
+
+
+def judged_updates(claim: Claim, where: Sequence[UpdateEvidence], after: float) -> Cause:
+    """Proven where the port's updates, computed again with the cause removed, are the reference's."""
+    before = max(distance(each.port.outcome, each.reference.outcome, _floor(each)) for each in where)
+    return claim.judged(Way.RECOMPUTED, before, after, LIMIT, Grounds.SETTINGS)
+
+
+def _mended(evidence: UpdateEvidence) -> float:
+    """How far the port's update by the reference's rule, as that is set, would be from the reference's."""
+    reference = evidence.reference
+    made = updated(reference.kind, reference.settings, evidence.port.moment)
+    return np.inf if made is None else distance(made, reference.outcome, _floor(evidence))
+
+
+def left_alone(evidence: UpdateEvidence) -> float:
+    """How far the port's weight without its update would be from the reference's."""
+    return distance(
+        AfterUpdate(evidence.port.moment.weight, {}), evidence.reference.outcome, _floor(evidence)
+    )
+
+
+def _floor(evidence: UpdateEvidence) -> UpdateFloor:
+    return evidence.reference.floor() | evidence.port.floor()
 
 
 def _moves(update: SideUpdate) -> bool:
@@ -192,9 +216,8 @@ def _told(
         )
     elif few:
         fix += phrase(" for {places}", places=_places([each.path for each in where]))
-    after = first.reference.score()
-    facts = name, words(ours), words(theirs)
-    return Cause(code_of(name), message, fix, 0.0 if after is None else min(after, LIMIT), facts=facts)
+    claim = Claim(code_of(name), message, fix, (name, words(ours), words(theirs)))
+    return judged_updates(claim, where, max(map(_mended, where)))
 
 
 def _written_parameters(paths: Sequence[str], every: Sequence[UpdateEvidence]) -> str:
@@ -282,6 +305,12 @@ def _shown(name: str, value: Any, where: Sequence[UpdateEvidence], of: int, writ
         message += phrase(", whatever its optimizer says ({value})", value=words(said))
     line = written(first.port.kind, _to_write(name, right, first.reference.settings))
     fix = phrase("make the port's update that of {line}", line=line)
-    expected = updated(first.port.kind, with_settings(first.port.settings, {name: value}), first.port.moment)
-    after = 0.0 if expected is None else distance(first.port.outcome, expected, first.port.floor())
-    return Cause(code_of(name), message, fix, after, facts=(name, words(right), words(value)))
+    claim = Claim(code_of(name), message, fix, (name, words(right), words(value)))
+    before, after = (_unlike_its_rule(first.port, changed) for changed in ({}, {name: value}))
+    return claim.judged(Way.RECOMPUTED, before, after, LIMIT, Grounds.VALUES)
+
+
+def _unlike_its_rule(update: SideUpdate, changed: Mapping[str, Any]) -> float:
+    """How far an update is from its rule with some settings changed; infinite where that is not known."""
+    found = update.score(with_settings(update.settings, changed))
+    return np.inf if found is None else found

@@ -37,6 +37,7 @@ TEXTS = {
     "{phase}, step {step}: {what}": "{phase}，第 {step} 步：{what}",
     "{line}, {score}x what is unavoidable": "{line}，为不可避免误差的 {score} 倍",
     "  cause {code}: {message}": "  原因 {code}：{message}",
+    "  likely {code}: {message}": "  可能 {code}：{message}",
     "  fix   {fix}": "  修复 {fix}",
     "{file} names no {keys}": "{file} 未写明 {keys}",
     "needs {step} ({status})": "需要 {step}（{status}）",

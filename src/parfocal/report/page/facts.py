@@ -13,7 +13,7 @@ from parfocal.judge.verdict import Cause, Divergence, Site
 from parfocal.report.page.labels import LABELS, say
 from parfocal.report.page.rows import PageRow
 from parfocal.report.report import Report
-from parfocal.report.wording import short_path
+from parfocal.report.wording import cause_label, proof_label, proof_words, short_path
 
 Plain = dict[str, Any]
 DETAILED = 400  # differences told in full; of more the own ones come first anyway
@@ -101,7 +101,8 @@ def _cause(cause: Cause) -> Plain:
         "code": cause.code,
         "message": say(cause.message),
         "fix": say(cause.fix),
-        "after": cause.score_after,
+        "label": say(cause_label(cause)),
+        "proof": [say(proof_label(cause)), say(proof_words(cause))],
         "alternatives": [_cause(each) for each in cause.alternatives],
     }
 

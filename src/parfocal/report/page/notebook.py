@@ -11,7 +11,7 @@ from parfocal.report.mistakes import own_mistakes
 from parfocal.report.page.labels import say
 from parfocal.report.page.page import score_of, source
 from parfocal.report.report import Report
-from parfocal.report.wording import amount, headline, place_of
+from parfocal.report.wording import amount, cause_label, headline, place_of, proof_words
 
 SHOWN = 8  # mistakes
 
@@ -30,6 +30,8 @@ def to_cell(report: Report) -> str:
         inherited=sum(each.inherited for each in report.divergences),
         text=report.text(language=language),
         score=lambda value: score_of(value) if report.tolerance is None else "",
+        label=cause_label,
+        proof=proof_words,
         say=lambda text: say(text).zh if language == "zh" else say(text).en,
         translate=lambda text: translate(text, language),
     )

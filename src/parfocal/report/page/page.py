@@ -24,7 +24,15 @@ from parfocal.report.page.labels import Label, say
 from parfocal.report.page.plotting import library
 from parfocal.report.page.rows import PageRow, rows_of
 from parfocal.report.report import INCOMPLETE, Curve, Report
-from parfocal.report.wording import notes_of, path_of, place_of, settings_of
+from parfocal.report.wording import (
+    cause_label,
+    notes_of,
+    path_of,
+    place_of,
+    proof_label,
+    proof_words,
+    settings_of,
+)
 from parfocal.weights.plan import Plan, crossed_words, presumptions
 
 COLUMNS = 80  # of the table of steps; more steps share a column
@@ -152,6 +160,9 @@ def _mistake(group: Sequence[Divergence], report: Report, rows: Sequence[PageRow
         "score": score_of(first.score) if report.tolerance is None and math.isfinite(first.score) else "",
         "settings": [(each.name, each.reference, each.port) for each in settings_of(first)],
         "cause": None if first.cause is None else say(first.cause.message),
+        "proof": None
+        if first.cause is None
+        else [say(told(first.cause)) for told in (cause_label, proof_label, proof_words)],
         "row": shown,
         "places": places,
         "number": number if number < DETAILED else None,

@@ -30,6 +30,7 @@ def problem_of(found: Divergence) -> dict[str, Any]:
     return {
         "phase": found.phase,
         "code": "" if cause is None else cause.code,
+        "proven": cause is not None and cause.proof is not None,
         "what": found.what,
         "where": _place(found.port or found.reference),
         "message": cause.message if cause is not None else found.message,
@@ -59,6 +60,7 @@ def problem_of_transfer(error: TransferError) -> dict[str, Any]:
     return {
         "phase": "weights",
         "code": code,
+        "proven": False,
         "what": phrase("the weights of the two models do not correspond"),
         "where": "",
         "message": error.message,

@@ -59,7 +59,12 @@ def problem_lines(problem: Mapping[str, Any]) -> list[str]:
         line = phrase("{line}, {score}x what is unavoidable", line=line, score=f"{score:.4g}")
     lines = [line]
     if problem["code"]:
-        lines.append(phrase("  cause {code}: {message}", code=problem["code"], message=problem["message"]))
+        told = (
+            phrase("  cause {code}: {message}", code=problem["code"], message=problem["message"])
+            if problem.get("proven")
+            else phrase("  likely {code}: {message}", code=problem["code"], message=problem["message"])
+        )
+        lines.append(told)
     elif problem["message"]:
         lines.append(phrase("  {message}", message=problem["message"]))
     if problem["fix"]:

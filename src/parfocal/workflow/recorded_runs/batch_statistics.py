@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 from parfocal.workflow.recorded_runs.gathering import same_calls
@@ -26,7 +27,8 @@ def statistics_cause(pair: StepPair, ours: Node, theirs: Node) -> Cause | None:
     """A norm over the batch whose statistics are of one rank on one side and of all on the other."""
     if ranks_of(pair) < 2 or not all(BATCH_NORM in node.kind and node.training for node in (ours, theirs)):
         return None
-    whole = [_is_over_all(side, node) for side, node in ((pair.reference, ours), (pair.port, theirs))]
+    shown = [_is_over_all(side, node) for side, node in ((pair.reference, ours), (pair.port, theirs))]
+    whole = [None if each is None else each.over_all for each in shown]
     if None in whole:  # from sketches nothing can be computed again; one process has all samples in any case
         whole = [side.ranks < 2 for side in (pair.reference, pair.port)]
         if any(side.ranks > 1 and "Sync" in node.class_name for side, node in _launched(pair, ours, theirs)):
@@ -51,17 +53,33 @@ def statistics_cause(pair: StepPair, ours: Node, theirs: Node) -> Cause | None:
         if whole[0]
         else phrase("use a plain BatchNorm in the port, which takes the samples of one rank")
     )
-    return Cause("dist.batch_norm", message, fix, 0.0 if None not in whole else math.nan)
+    claim = Claim("dist.batch_norm", message, fix)
+    known = [each for each in shown if each is not None]
+    if len(known) < len(shown):
+        return claim.likely(Grounds.SETTINGS)
+    return claim.proven(
+        Way.RECOMPUTED,
+        max(each.otherwise for each in known) / FITTED,
+        max(each.left for each in known) / FITTED,
+    )
+
+
+class BatchStatistics(NamedTuple):
+    """Over which samples outputs were normalised, and what that and the other way leave unexplained."""
+
+    over_all: bool
+    left: float
+    otherwise: float
 
 
 def _launched(pair: StepPair, ours: Node, theirs: Node) -> Sequence[tuple[RecordedStep, Node]]:
     return ((pair.reference, ours), (pair.port, theirs))
 
 
-def _is_over_all(side: RecordedStep, node: Node) -> bool | None:
+def _is_over_all(side: RecordedStep, node: Node) -> BatchStatistics | None:
     """Whether the outputs are those of statistics over all ranks; None where that cannot be told."""
     if side.ranks < 2:
-        return True
+        return BatchStatistics(True, 0.0, 0.0)
     steps = side.launch
     if not same_calls(steps):
         return None
@@ -79,7 +97,7 @@ def _is_over_all(side: RecordedStep, node: Node) -> bool | None:
         together = _left_over(_normalised(np.concatenate(given), axis), outputs, axis)
         apart = _left_over(np.concatenate([_normalised(each, axis) for each in given]), outputs, axis)
         if min(together, apart) < FITTED and max(together, apart) > CLEARLY * min(together, apart):
-            return together < apart
+            return BatchStatistics(together < apart, min(together, apart), max(together, apart))
     return None
 
 

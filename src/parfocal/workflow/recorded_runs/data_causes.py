@@ -6,19 +6,20 @@ Each is tried on the recorded values: it is the cause only if the reference's da
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.sample_scales import FITTED, AffineFit, fit_scale
-from parfocal.explain.sample_values import CHANNELS
+from parfocal.explain.sample_values import CHANNELS, apart
 from parfocal.judge import limits
 from parfocal.judge.layouts import distance as sample_distance
 from parfocal.judge.shape import error_shape
 from parfocal.judge.sketch import relative_distance, sketch
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way
 from parfocal.matching.values import SAME, distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData
@@ -33,16 +34,16 @@ SEARCHED = limits.recorded.BATCHES_SEARCHED.value
 def explain_data(pair: StepPair, own: TensorData, other: TensorData) -> Cause | None:
     arrays = pair.port.tensors.array(own), pair.reference.tensors.array(other)
     if arrays[0] is None or arrays[1] is None:
-        return _affine_sketch(pair, own, other) or _other_batch(pair, own) or _some_order(own, other)
+        return _affine_sketch(pair, own, other) or _other_batch(pair, own, other) or _some_order(own, other)
     observed, expected = arrays[0], arrays[1]
     if observed.shape == expected.shape:
         return (
             _order(observed, expected)
             or _affine(observed, expected)
-            or _other_batch(pair, own)
-            or _other_samples(pair, observed)
+            or _other_batch(pair, own, other)
+            or _other_samples(pair, observed, expected)
         )
-    return _other_batch(pair, own)
+    return _other_batch(pair, own, other)
 
 
 def _order(observed: Array, expected: Array) -> Cause | None:
@@ -51,13 +52,18 @@ def _order(observed: Array, expected: Array) -> Cause | None:
     if found is None:
         return None
     axis, order = found.axis, found.order
+    made = expected.take(np.asarray(order), axis)
+
+    def _moved(code: str, message: str, fix: str) -> Cause:
+        return Claim(code, message, fix).proven(Way.RELATED, apart(expected, observed), apart(made, observed))
+
     reverse = order == tuple(reversed(range(len(order))))
     if axis > 0 and reverse and len(order) <= CHANNELS:
         message = phrase(
             "the {count} channels (axis {axis}) are reversed in the port", count=len(order), axis=axis
         )
         fix = phrase("reverse axis {axis} of the port's input: RGB against BGR", axis=axis)
-        return Cause("data.channel_order", message, fix, 0.0)
+        return _moved("data.channel_order", message, fix)
     shown = ", ".join(map(str, order[:8])) + (", ..." if len(order) > 8 else "")
     what = phrase("samples") if axis == 0 else phrase("slices along axis {axis}", axis=axis)
     message = phrase("the {what} are the reference's in another order: [{shown}]", what=what, shown=shown)
@@ -66,7 +72,7 @@ def _order(observed: Array, expected: Array) -> Cause | None:
         if axis == 0
         else (phrase("take the reference's order along axis {axis}", axis=axis))
     )
-    return Cause("data.order", message, fix, 0.0)
+    return _moved("data.order", message, fix)
 
 
 def _affine(observed: Array, expected: Array) -> Cause | None:
@@ -79,11 +85,20 @@ def _affine(observed: Array, expected: Array) -> Cause | None:
     for axis in axes:
         fitted = fit_scale([(expected, observed)], axis)
         if fitted is not None:
-            return _normalisation(fitted, axis)
+            before = _unlike(expected, observed)
+            after = _unlike(fitted.applied(expected, axis), observed)
+            return _normalisation(fitted, axis).proven(Way.RELATED, before, after)
     return None
 
 
-def _normalisation(fit: AffineFit, axis: int | None) -> Cause:
+def _unlike(expected: Array, observed: Array) -> float:
+    """The norm of the difference as a share of the port's, in units of what a fit may leave."""
+    wide = observed.astype(np.float64)
+    size = float(np.linalg.norm(wide)) or 1.0
+    return float(np.linalg.norm(wide - expected)) / (FITTED * size)
+
+
+def _normalisation(fit: AffineFit, axis: int | None) -> Claim:
     def told(numbers: Iterable[float]) -> str:
         return ", ".join(f"{number:.6g}" for number in numbers)
 
@@ -94,9 +109,7 @@ def _normalisation(fit: AffineFit, axis: int | None) -> Cause:
         offsets=told(fit.offsets),
         where=where,
     )
-    return Cause(
-        "data.normalisation", message, phrase("normalise the port's input as the reference's is"), 0.0
-    )
+    return Claim("data.normalisation", message, phrase("normalise the port's input as the reference's is"))
 
 
 def _affine_sketch(pair: StepPair, own: TensorData, other: TensorData) -> Cause | None:
@@ -108,10 +121,11 @@ def _affine_sketch(pair: StepPair, own: TensorData, other: TensorData) -> Cause 
     basis = np.array([ours.projection, ones.projection]).T
     wanted = np.array(theirs.projection)
     (scale, offset), *_ = np.linalg.lstsq(basis, wanted, rcond=None)
-    left = float(np.linalg.norm(basis @ (scale, offset) - wanted))
-    if not scale or left > FITTED * float(np.linalg.norm(wanted)):
+    before, after = _unlike(basis[:, 0], wanted), _unlike(basis @ (scale, offset), wanted)
+    if not scale or after > 1.0:
         return None
-    return _normalisation(AffineFit((float(scale),), (float(offset),)), None)
+    claim = _normalisation(AffineFit((float(scale),), (float(offset),)), None)
+    return claim.proven(Way.RELATED, before, after)
 
 
 def _some_order(own: TensorData, other: TensorData) -> Cause | None:
@@ -120,41 +134,45 @@ def _some_order(own: TensorData, other: TensorData) -> Cause | None:
         return None
     message = phrase("the port's input has the reference's values in another order")
     fix = phrase("feed both sides the same batches: seed or switch off shuffling")
-    reversed_channels = Cause(
-        "data.channel_order", message, phrase("see that channels are not reversed"), 0.0
+    reversed_channels = Claim("data.channel_order", message, phrase("see that channels are not reversed"))
+    return replace(
+        Claim("data.order", message, fix).likely(Grounds.VALUES),
+        alternatives=(reversed_channels.likely(Grounds.VALUES),),
     )
-    return Cause("data.order", message, fix, 0.0, (reversed_channels,))
 
 
-def _other_batch(pair: StepPair, own: TensorData) -> Cause | None:
+def _other_batch(pair: StepPair, own: TensorData, other: TensorData) -> Cause | None:
     """The port's batch is one that the reference has at another step or on another rank."""
     for call, data, tensors in _batches(pair.reference.run, own):
-        if (call.step, call.rank) == (pair.step, pair.rank) or not _is_same(pair, own, data, tensors):
+        if (call.step, call.rank) == (pair.step, pair.rank):
             continue
+        after = _distance(pair, own, data, tensors)
+        if after >= FITTED:
+            continue
+        shares = _distance(pair, own, other, pair.reference.tensors) / FITTED, after / FITTED
         if call.rank != pair.rank:
             message = phrase(
                 "rank {rank} of the port has the data of the reference's rank {other}",
                 rank=pair.rank,
                 other=call.rank,
             )
-            return Cause(
-                "dist.sampler", message, phrase("give each rank the reference's share of the data"), 0.0
-            )
+            fix = phrase("give each rank the reference's share of the data")
+            return Claim("dist.sampler", message, fix).proven(Way.RELATED, *shares)
         message = phrase(
             "the port's batch of step {step} is the reference's of step {other}",
             step=pair.step,
             other=call.step,
         )
         fix = phrase("feed both sides the same batches: seed or switch off shuffling")
-        return Cause("data.order", message, fix, 0.0)
+        return Claim("data.order", message, fix).proven(Way.RELATED, *shares)
     return None
 
 
-def _is_same(pair: StepPair, own: TensorData, other: TensorData, tensors: TensorTable) -> bool:
+def _distance(pair: StepPair, own: TensorData, other: TensorData, tensors: TensorTable) -> float:
     mine, theirs = pair.port.tensors.array(own), tensors.array(other)
     if mine is not None and theirs is not None:
-        return sample_distance(theirs, mine) < FITTED
-    return relative_distance(pair.port.tensors.sketch(own), tensors.sketch(other)) < FITTED
+        return sample_distance(theirs, mine)
+    return relative_distance(pair.port.tensors.sketch(own), tensors.sketch(other))
 
 
 def _batches(run: Run, like: TensorData) -> Iterator[tuple[CallRecord, TensorData, TensorTable]]:
@@ -169,16 +187,19 @@ def _batches(run: Run, like: TensorData) -> Iterator[tuple[CallRecord, TensorDat
                 yield call, tensors.data(leaf), tensors
 
 
-def _other_samples(pair: StepPair, observed: Array) -> Cause | None:
+def _other_samples(pair: StepPair, observed: Array, expected: Array) -> Cause | None:
     """Every sample of the port's batch is somewhere in the reference's data, in other batches."""
     like = TensorData(observed.shape, observed.dtype.name, None, None)  # type: ignore[arg-type]
     wanted = {row.tobytes() for row in observed}
     missing = set(wanted)
+    before = len(wanted - {row.tobytes() for row in expected})
     for _, data, tensors in _batches(pair.reference.run, like):
         batch = tensors.array(data)
         if batch is not None:
             missing -= {row.tobytes() for row in batch}
         if not missing and len(wanted) > 1:
             message = phrase("the port's samples are the reference's, put together to other batches")
-            return Cause("data.order", message, phrase("feed both sides the same batches"), 0.0)
+            claim = Claim("data.order", message, phrase("feed both sides the same batches"))
+            # samples of the port's batch that the reference does not have
+            return claim.proven(Way.RELATED, float(before), float(len(missing)))
     return None

@@ -16,7 +16,7 @@ import numpy as np
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.verdict import Cause, Divergence, Site, side_name
+from parfocal.judge.verdict import Cause, Claim, Divergence, Proof, Site, Way, side_name
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData
 from parfocal.report.coverage import Compared
@@ -27,7 +27,13 @@ from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement
 from parfocal.workflow.recorded_runs.rank_causes import reduction_cause
 from parfocal.workflow.recorded_runs.steps import Reduction
 from parfocal.workflow.recorded_runs.ties import tied_otherwise
-from parfocal.workflow.recorded_runs.vectors import PROPORTIONAL, factor_between, project_pair
+from parfocal.workflow.recorded_runs.vectors import (
+    PROPORTIONAL,
+    multiple_of,
+    project_pair,
+    unlike,
+    vectors_of,
+)
 
 SEVERAL = limits.recorded.SEVERAL.value
 
@@ -97,15 +103,18 @@ def _not_cleared(pair: StepPair, wrong: Sequence[ParameterError]) -> Cause | Non
     """The port's gradients are the reference's and those of its own last step besides."""
     if len(wrong) < SEVERAL:
         return None
+    before = after = 0.0
     for each in wrong:
         vectors, last = _projected(pair, each.tie), pair.memory.gradients.get(each.tie.reference)
         if vectors is None or last is None or not np.any(last):
             return None
         own, other = vectors
-        if np.linalg.norm(own - other - last) > PROPORTIONAL * np.linalg.norm(own):
+        before, after = max(before, unlike(own, other)), max(after, unlike(own, other + last))
+        if after > 1.0:
             return None
     message = phrase("the port's gradients are the reference's with those of its last step added to them")
-    return Cause("grad.accumulated", message, phrase("clear the port's gradients after every update"), 0.0)
+    fix = phrase("clear the port's gradients after every update")
+    return Claim("grad.accumulated", message, fix).proven(Way.RELATED, before, after)
 
 
 def _scaled_throughout(
@@ -117,7 +126,7 @@ def _scaled_throughout(
         return None
     reductions = pair.reference.reduction, pair.port.reduction
     if reductions.count(Reduction.NONE) == 1:
-        return reduction_cause(pair, None)
+        return reduction_cause(pair)
     if len(wrong) < len(alive) or len(alive) < SEVERAL:
         return None
     factors = [_factor(pair, each.tie) for each in wrong]
@@ -125,13 +134,18 @@ def _scaled_throughout(
     if len(known) < SEVERAL or max(known) - min(known) > PROPORTIONAL * abs(known[0]):
         return None
     factor = known[0]
-    reduced = reduction_cause(pair, factor)
+    vectors = [both for each in wrong if (both := _in_one_order(pair, each.tie)) is not None]
+    proof = Proof(
+        Way.RELATED,
+        max(unlike(own, other) for own, other in vectors),
+        max(unlike(own, factor * other) for own, other in vectors),
+    )
+    reduced = reduction_cause(pair, factor, proof)
     if reduced is not None:
         return reduced
     message = phrase("every gradient of the port is {factor} times the reference's", factor=f"{factor:.6g}")
-    return Cause(
-        "grad.scale", message, phrase("divide the port's gradients by {factor}", factor=f"{factor:.6g}"), 0.0
-    )
+    fix = phrase("divide the port's gradients by {factor}", factor=f"{factor:.6g}")
+    return Cause("grad.scale", message, fix, proof)
 
 
 def _is_alive(each: ParameterError, limit: float) -> bool:
@@ -142,10 +156,15 @@ def _is_alive(each: ParameterError, limit: float) -> bool:
 
 
 def _factor(pair: StepPair, tie: ParameterTie) -> float | None:
+    vectors = _in_one_order(pair, tie)
+    return None if vectors is None else multiple_of(*vectors)
+
+
+def _in_one_order(pair: StepPair, tie: ParameterTie) -> tuple[Vector, Vector] | None:
     own, other = pair.port.gradients.get(tie.port), pair.reference.gradients.get(tie.reference)
     if own is None or other is None:
         return None
-    return factor_between(pair, own, other, arrangement_of(tie, pair.reference, pair.port, own, other))
+    return vectors_of(pair, own, other, arrangement_of(tie, pair.reference, pair.port, own, other))
 
 
 def _is_wrong(each: ParameterError, limit: float) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.judge.verdict import Cause, Divergence, side_name
+from parfocal.judge.verdict import Cause, Claim, Divergence, Way, side_name
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData, Value
 from parfocal.report.coverage import Compared, LeftOut, Reason
@@ -16,7 +16,7 @@ from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.rank_causes import loss_scale_cause, loss_share_cause
 from parfocal.workflow.recorded_runs.tensors import tie_values
-from parfocal.workflow.recorded_runs.vectors import factor_between
+from parfocal.workflow.recorded_runs.vectors import factor_between, multiple_of, unlike, vectors_of
 
 WHOLE = limits.recorded.WHOLE_RATIO.value
 
@@ -97,15 +97,17 @@ def _explain(pair: StepPair, ours: float, theirs: float) -> Cause | None:
                 smaller=side_name(smaller),
                 meaning=meaning,
             )
-            return Cause("loss.reduction", message, phrase("reduce the port's loss as the reference's"), 0.0)
+            claim = Claim("loss.reduction", message, phrase("reduce the port's loss as the reference's"))
+            return claim.proven(Way.RELATED, (times - 1) / WHOLE, abs(times / count - 1) / WHOLE)
     factors = {round(factor, 5) for factor in _gradient_factors(pair)}
-    if len(factors) == 1 and abs(factors.pop() / ratio - 1) < WHOLE:
+    if len(factors) == 1 and (left := abs(factors.pop() / ratio - 1)) < WHOLE:
         message = phrase(
             "the loss of the port and its gradient are {ratio} times the reference's", ratio=f"{ratio:.6g}"
         )
-        return Cause(
-            "loss.weight", message, phrase("divide the port's loss by {ratio}", ratio=f"{ratio:.6g}"), 0.0
+        claim = Claim(
+            "loss.weight", message, phrase("divide the port's loss by {ratio}", ratio=f"{ratio:.6g}")
         )
+        return claim.proven(Way.RELATED, (times - 1) / WHOLE, left / WHOLE)
     return None
 
 
@@ -167,16 +169,14 @@ def compare_entering(pair: StepPair, diverged: bool) -> StageOutcome:
 
 
 def _explain_entering(pair: StepPair, own: TensorData, other: TensorData) -> Cause | None:
-    factor = factor_between(pair, own, other)
-    if factor is None:
+    vectors = vectors_of(pair, own, other)
+    factor = None if vectors is None else multiple_of(*vectors)
+    if vectors is None or factor is None:
         return None
     message = phrase(
         "the gradient that enters the port is {factor} times that of the reference, the loss is the same",
         factor=f"{factor:.6g}",
     )
-    return Cause(
-        "grad.scale",
-        message,
-        phrase("divide what the port goes backward from by {factor}", factor=f"{factor:.6g}"),
-        0.0,
-    )
+    fix = phrase("divide what the port goes backward from by {factor}", factor=f"{factor:.6g}")
+    before, after = unlike(*vectors), unlike(vectors[0], factor * vectors[1])
+    return Claim("grad.scale", message, fix).proven(Way.RELATED, before, after)

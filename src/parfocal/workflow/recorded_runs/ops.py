@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from parfocal.explain.ops.names import POINTWISE
-from parfocal.judge.verdict import Cause, Divergence, Site, side_name
+from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, Site, side_name
 from parfocal.matching.values import SAME, distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, TensorData
@@ -84,7 +84,7 @@ def _replaced_cause(other: CallRecord, own: CallRecord) -> Cause:
         "apply {name} instead of {mine_name} in {line}", name=other.op, mine_name=own.op, line=_line(own)
     )
     code = "op.activation" if {own.op, other.op} <= POINTWISE else "op.kind"
-    return Cause(code, message, fix, 0.0, facts=(str(own.op), str(other.op)))
+    return Claim(code, message, fix, (str(own.op), str(other.op))).likely(Grounds.CODE)
 
 
 def stopping_cause(pair: StepPair, side: str, ours: Node, theirs: Node) -> Cause | None:
@@ -104,7 +104,7 @@ def stopping_cause(pair: StepPair, side: str, ours: Node, theirs: Node) -> Cause
         fix = phrase("take detach out of {line}", line=line)
     else:
         fix = phrase("stop the gradient in the port as the reference does in {line}", line=line)
-    return Cause("grad.detached", message, fix, 0.0)
+    return Claim("grad.detached", message, fix).likely(Grounds.CODE)
 
 
 def _stops_before(step: RecordedStep, node: Node) -> list[CallRecord]:

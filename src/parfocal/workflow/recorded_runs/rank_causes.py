@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Proof, Way
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.gathering import batch_of
 from parfocal.workflow.recorded_runs.pair import StepPair, Vector
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
 from parfocal.workflow.recorded_runs.rank_drift import SIDES, drift_cause, drifts_of
 from parfocal.workflow.recorded_runs.steps import RecordedStep, Reduction
-from parfocal.workflow.recorded_runs.vectors import PROPORTIONAL, multiple_of, project_pair
+from parfocal.workflow.recorded_runs.vectors import project_pair, unlike
 
 FITTED = limits.recorded.RANK_LOSS.value
 WHOLE = limits.recorded.WHOLE_RATIO.value
@@ -26,6 +26,13 @@ def is_rank_count(ratio: float, pair: StepPair) -> bool:
     """Whether a ratio of the sides is the number of ranks, or one over it."""
     ranks = ranks_of(pair)
     return ranks > 1 and any(abs(ratio / count - 1) < WHOLE for count in (ranks, 1 / ranks))
+
+
+def _of_the_ranks(claim: Claim, ratio: float, pair: StepPair) -> Cause:
+    """The ratio of the sides is the number of ranks: divided by that, nothing is left of it."""
+    counts = ranks_of(pair), 1 / ranks_of(pair)
+    after = min(abs(ratio / count - 1) for count in counts)
+    return claim.proven(Way.RELATED, abs(ratio - 1) / WHOLE, after / WHOLE)
 
 
 def _on_all_ranks(pair: StepPair, ratio: float, name: str) -> bool:
@@ -54,7 +61,7 @@ def rate_cause(pair: StepPair, ours: float, theirs: float) -> Cause | None:
         ranks=ranks_of(pair),
     )
     fix = phrase("set the port's learning rate to {rate}", rate=f"{ours:.9g}")
-    return Cause("dist.batch_scale", message, fix, 0.0)
+    return _of_the_ranks(Claim("dist.batch_scale", message, fix), theirs / ours, pair)
 
 
 def loss_scale_cause(pair: StepPair, ratio: float) -> Cause | None:
@@ -68,7 +75,7 @@ def loss_scale_cause(pair: StepPair, ratio: float) -> Cause | None:
         ranks=ranks_of(pair),
     )
     fix = phrase("divide the port's loss by {times}", times=f"{ratio:.6g}")
-    return Cause("dist.batch_scale", message, fix, 0.0)
+    return _of_the_ranks(Claim("dist.batch_scale", message, fix), ratio, pair)
 
 
 def loss_share_cause(pair: StepPair, ours: float, theirs: float) -> Cause | None:
@@ -88,7 +95,8 @@ def loss_share_cause(pair: StepPair, ours: float, theirs: float) -> Cause | None
                 counts=", ".join(map(str, sizes)),
             )
             fix = phrase("give all ranks equally many samples: fill up or drop the last ones")
-            return Cause("dist.batch_scale", message, fix, 0.0)
+            before, after = (abs(loss - other) / (FITTED * abs(other)) for loss in (losses[0], weighted))
+            return Claim("dist.batch_scale", message, fix).proven(Way.RECOMPUTED, before, after)
     return None
 
 
@@ -101,14 +109,18 @@ def weights_cause(pair: StepPair, tie: ParameterTie) -> Cause | None:
     return None
 
 
-def reduction_cause(pair: StepPair, factor: float | None) -> Cause | None:
-    """Gradients that are the other side's once they are averaged, or not summed, over the ranks."""
+def reduction_cause(pair: StepPair, factor: float | None = None, proof: Proof | None = None) -> Cause | None:
+    """Gradients that are the other side's once they are averaged, or not summed, over the ranks.
+
+    ``factor``: what all gradients of the port are the reference's times, with ``proof`` of that.
+    """
     ranks = ranks_of(pair)
     if ranks < 2:
         return None
     fix = phrase("average the port's gradients over its ranks before the update, as DataParallel does")
     for name, side in (("port", pair.port), ("reference", pair.reference)):
-        if side.reduction is Reduction.NONE and _mean_agrees(pair, name):
+        averaged = _averaged(pair, name) if side.reduction is Reduction.NONE else None
+        if averaged is not None and averaged.after <= 1.0:
             other = "reference" if name == "port" else "port"
             message = phrase(
                 "the gradients of the {side} are each rank's own: they are not reduced over the ranks; "
@@ -118,8 +130,8 @@ def reduction_cause(pair: StepPair, factor: float | None) -> Cause | None:
                 ranks=ranks,
                 other=SIDES[other],
             )
-            return Cause("dist.reduction", message, fix, 0.0)
-    if factor is None or not is_rank_count(factor, pair):
+            return Cause("dist.reduction", message, fix, averaged)
+    if factor is None or proof is None or not is_rank_count(factor, pair):
         return None
     message = phrase(
         "every gradient of the port is {times} times the reference's, and there are {ranks} ranks: a sum "
@@ -129,11 +141,12 @@ def reduction_cause(pair: StepPair, factor: float | None) -> Cause | None:
         ranks=ranks,
     )
     fix = phrase("reduce gradients over ranks as the reference does")
-    return Cause("dist.reduction", message, fix, 0.0)
+    return Cause("dist.reduction", message, fix, proof)
 
 
-def _mean_agrees(pair: StepPair, name: str) -> bool:
-    """Whether one side's gradients, averaged over its ranks, are the other's."""
+def _averaged(pair: StepPair, name: str) -> Proof | None:
+    """How far one side's gradients are from the other's, and how far once they are averaged over ranks."""
+    single: list[Vector] = []
     means: list[Vector] = []
     others: list[Vector] = []
     launch = pair.port.launch if name == "port" else pair.reference.launch
@@ -141,12 +154,14 @@ def _mean_agrees(pair: StepPair, name: str) -> bool:
         vectors = [_gradients(pair, tie, step, name) for step in launch]
         known = [each for each in vectors if each is not None]
         if known and len(known) == len(launch):
+            single.append(known[0][0])
             means.append(np.mean([mine for mine, _ in known], axis=0))
             others.append(known[0][1])
     if not means:
-        return False
-    factor = multiple_of(np.concatenate(means), np.concatenate(others))
-    return factor is not None and abs(factor - 1) < PROPORTIONAL
+        return None
+    other = np.concatenate(others)
+    before, after = (unlike(np.concatenate(mine), other) for mine in (single, means))
+    return Proof(Way.RECOMPUTED, before, after)
 
 
 def _gradients(

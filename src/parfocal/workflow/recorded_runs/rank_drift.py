@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Grounds
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.vectors import projected
@@ -51,7 +51,7 @@ def drift_cause(side: str, drift: Drift) -> Cause:
     )
     if side == "reference":
         fix = phrase("keep a model of its own on every rank, as the reference does, or mend the reference")
-    return Cause(DRIFTED, told_drift(side, drift), fix, 0.0)
+    return Claim(DRIFTED, told_drift(side, drift), fix).likely(Grounds.VALUES)
 
 
 def told_drift(side: str, drift: Drift) -> str:

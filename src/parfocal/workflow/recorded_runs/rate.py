@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
-from parfocal.judge.verdict import Cause, Divergence
+from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, Way
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.forward import inherited_from
@@ -39,7 +40,10 @@ def compare_clipping(pair: StepPair, diverged: bool) -> StageOutcome:
         port_used=f"{used[1]:.6g}",
         port_came=f"{came[1]:.6g}",
     )
-    cause = Cause("grad.clip", message, phrase("clip the port's gradients as the reference's"), math.nan)
+    claim = Claim("grad.clip", message, phrase("clip the port's gradients as the reference's"))
+    # the norm that the port's gradients would have, were they clipped by the reference's share
+    before, after = (abs(norm - used[0]) / (NORM * used[0]) for norm in (used[1], came[1] * shares[0]))
+    cause = claim.judged(Way.RECOMPUTED, before, after, 1.0, Grounds.VALUES)
     found = Divergence(
         "gradient",
         *pair.sites(),
@@ -101,16 +105,17 @@ def _explain(pair: StepPair, ours: float, theirs: float) -> Cause:
         message = phrase(
             "the port's learning rate stays at {rate} while the reference's changes", rate=f"{theirs:.6g}"
         )
-        return Cause("lr.constant", message, phrase("step the port's schedule as the reference's"), 0.0)
+        claim = Claim("lr.constant", message, phrase("step the port's schedule as the reference's"))
+        held = [left[common[0]]] * len(common)
+        return _judged(claim, common, left, right, held)
     for steps, message in (
         (1, phrase("the port's learning rate is one step ahead of the reference's")),
         (-1, phrase("the port's learning rate is one step behind the reference's")),
     ):
         shifted = [step for step in common if step + steps in left]
         if len(shifted) > 1 and all(_close(right[step], left[step + steps]) for step in shifted):
-            return Cause(
-                "lr.offset", message, phrase("step the port's schedule where the reference's is"), 0.0
-            )
+            claim = Claim("lr.offset", message, phrase("step the port's schedule where the reference's is"))
+            return _judged(claim, shifted, left, right, [left[step + steps] for step in shifted])
     scaled = rate_cause(pair, ours, theirs)
     if scaled is not None:
         return scaled
@@ -121,9 +126,22 @@ def _explain(pair: StepPair, ours: float, theirs: float) -> Cause:
         port=f"{theirs:.6g}",
         factor=factor,
     )
-    return Cause(
-        "lr.value", message, phrase("set the port's learning rate to {rate}", rate=f"{ours:.9g}"), 0.0
-    )
+    claim = Claim("lr.value", message, phrase("set the port's learning rate to {rate}", rate=f"{ours:.9g}"))
+    multiple = [left[step] * (theirs / ours) if ours else math.inf for step in common]
+    return _judged(claim, common, left, right, multiple)
+
+
+def _judged(
+    claim: Claim,
+    steps: Sequence[int],
+    left: Mapping[int, float],
+    right: Mapping[int, float],
+    made: Sequence[float],
+) -> Cause:
+    """Proven where the rates made of the reference's are the port's, at several steps."""
+    before = max((_apart(right[step], left[step]) for step in steps), default=math.inf)
+    after = max((_apart(right[step], rate) for step, rate in zip(steps, made, strict=True)), default=math.inf)
+    return claim.judged(Way.RELATED, before, after if len(steps) > 1 else math.inf, 1.0, Grounds.VALUES)
 
 
 def rates_of(side: RecordedStep) -> dict[int, float]:
@@ -134,4 +152,10 @@ def rates_of(side: RecordedStep) -> dict[int, float]:
 
 
 def _close(a: float, b: float) -> bool:
-    return abs(a - b) <= RATE * max(abs(a), abs(b))
+    return _apart(a, b) <= 1.0
+
+
+def _apart(a: float, b: float) -> float:
+    """In units of what two equal rates may differ by."""
+    largest = max(abs(a), abs(b))
+    return abs(a - b) / (RATE * largest) if largest else 0.0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way
 from parfocal.matching.values import SAME, distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData
@@ -34,7 +34,7 @@ def sampler_cause(pair: StepPair, slot: str) -> Cause | None:
             return _overlap(pair, name, str(parts[0].shape[0]), parts[0].shape[0])
     marks = [fingerprint_of_all([part.fingerprint for part in parts]) for parts in (ours, theirs)]
     if distance(*marks) <= SAME and pair.reference.ranks == pair.port.ranks:
-        return _shared_otherwise(pair)
+        return _shared_otherwise().likely(Grounds.VALUES)
     return _batch_sizes(pair, [part.shape[0] for part in ours], [part.shape[0] for part in theirs])
 
 
@@ -45,7 +45,9 @@ def _by_rows(pair: StepPair, ours: Sequence[list[bytes]], theirs: Sequence[list[
             return _overlap(pair, name, str(overlaps[number]), len(side[0]))
     counts = [Counter(row for part in side for row in part) for side in (ours, theirs)]
     if counts[0] == counts[1]:
-        return _shared_otherwise(pair)
+        left = sum(((counts[0] - counts[1]) + (counts[1] - counts[0])).values())
+        moved = sum(len(set(part) - set(other)) for part, other in zip(theirs, ours, strict=False))
+        return _shared_otherwise().proven(Way.RELATED, float(moved), float(left))
     filled = max(counts[0] - counts[1], counts[1] - counts[0], key=lambda each: sum(each.values()))
     contained = not (counts[0] - counts[1]) or not (counts[1] - counts[0])
     if contained and sum(filled.values()) < ranks_of(pair):
@@ -71,7 +73,7 @@ def _padding(pair: StepPair, ours: Sequence[int], theirs: Sequence[int]) -> Caus
         port=counts[1],
     )
     fix = phrase("fill up, or drop, the last samples as the reference's sampler does")
-    return Cause("dist.sampler", message, fix, 0.0)
+    return Claim("dist.sampler", message, fix).likely(Grounds.VALUES)
 
 
 def _overlap(pair: StepPair, name: str, shared: str, count: int) -> Cause:
@@ -88,12 +90,12 @@ def _overlap(pair: StepPair, name: str, shared: str, count: int) -> Cause:
         fix = phrase(
             "give all ranks of the port the same samples, as the reference does, or mend the reference"
         )
-    return Cause("dist.sampler", message, fix, 0.0)
+    return Claim("dist.sampler", message, fix).likely(Grounds.VALUES)
 
 
-def _shared_otherwise(pair: StepPair) -> Cause:
+def _shared_otherwise() -> Claim:
     message = phrase("all ranks together have the reference's samples of this step, each rank has others")
-    return Cause("dist.sampler", message, phrase("give each rank the reference's share of the data"), 0.0)
+    return Claim("dist.sampler", message, phrase("give each rank the reference's share of the data"))
 
 
 def _batch_sizes(pair: StepPair, ours: Sequence[int], theirs: Sequence[int]) -> Cause | None:
@@ -116,7 +118,7 @@ def _batch_sizes(pair: StepPair, ours: Sequence[int], theirs: Sequence[int]) -> 
         ranks=len(theirs),
         size=totals[0] // len(theirs),
     )
-    return Cause("dist.batch_scale", message, fix, 0.0)
+    return Claim("dist.batch_scale", message, fix).likely(Grounds.VALUES)
 
 
 def _inputs(side: RecordedStep, slot: str) -> list[TensorData]:

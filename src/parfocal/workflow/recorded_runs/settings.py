@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from parfocal.backends.vocabulary import KINDS
 from parfocal.backends.vocabulary.settings import common_name
 from parfocal.explain.causes import code_of, number, spelled_path
-from parfocal.judge.verdict import Cause, Finding
+from parfocal.judge.verdict import Cause, Claim, Finding, Grounds
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 from parfocal.report.coverage import Compared
@@ -69,7 +68,8 @@ def _set_otherwise(ours: Node, theirs: Node) -> Iterator[Cause]:
             reference=_told(left[name]),
             port=_told(right[name]),
         )
-        yield Cause(code_of(name, theirs.kind), message, f"{path}: {name} = {_told(left[name])}", math.nan)
+        fix = f"{path}: {name} = {_told(left[name])}"
+        yield Claim(code_of(name, theirs.kind), message, fix).likely(Grounds.SETTINGS)
 
 
 def _told(value: Any) -> str:
@@ -87,7 +87,7 @@ def _drawn(ours: Node, theirs: Node) -> Iterator[Cause]:
             reference=modes[0],
         )
         fix = phrase("set the mode of {path} as in the reference", path=path)
-        yield Cause("mode.training", message, fix, math.nan, facts=tuple(modes))
+        yield Claim("mode.training", message, fix, tuple(modes)).likely(Grounds.SETTINGS)
     elif theirs.training and theirs.kind.startswith(RANDOM) and theirs.settings.get("p"):
         message = phrase(
             "{path} drops at random with p = {rate}: no two runs draw the same",
@@ -95,9 +95,8 @@ def _drawn(ours: Node, theirs: Node) -> Iterator[Cause]:
             rate=theirs.settings["p"],
         )
         facts = (theirs.kind, str(theirs.settings["p"]))
-        yield Cause(
-            "random.dropout", message, phrase("record both runs with dropout off"), math.nan, facts=facts
-        )
+        fix = phrase("record both runs with dropout off")
+        yield Claim("random.dropout", message, fix, facts).likely(Grounds.SETTINGS)
 
 
 def _precision(ours: Node, theirs: Node) -> Iterator[Cause]:
@@ -110,10 +109,5 @@ def _precision(ours: Node, theirs: Node) -> Iterator[Cause]:
             port=told[1],
             reference=told[0],
         )
-        yield Cause(
-            "dtype.precision",
-            message,
-            phrase("compute it in {dtype}", dtype=told[0]),
-            math.nan,
-            facts=tuple(told),
-        )
+        fix = phrase("compute it in {dtype}", dtype=told[0])
+        yield Claim("dtype.precision", message, fix, tuple(told)).likely(Grounds.SETTINGS)

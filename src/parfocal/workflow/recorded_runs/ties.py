@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Grounds
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.parameters import ParameterTie
 from parfocal.workflow.recorded_runs.steps import RecordedStep
@@ -23,18 +23,15 @@ def tied_otherwise(tie: ParameterTie, reference: RecordedStep, port: RecordedSte
             port=tie.port,
             theirs=theirs[0],
         )
-        return Cause("weight.tied", message, phrase("give {port} a parameter of its own", port=tie.port), 0.0)
+        fix = phrase("give {port} a parameter of its own", port=tie.port)
+        return Claim("weight.tied", message, fix).likely(Grounds.STRUCTURE)
     message = phrase(
         "{reference} is the same tensor as {ours} in the reference, and not so in the port",
         reference=tie.reference,
         ours=ours[0],
     )
-    return Cause(
-        "weight.tied",
-        message,
-        phrase("make {port} the same parameter as in the reference", port=tie.port),
-        0.0,
-    )
+    fix = phrase("make {port} the same parameter as in the reference", port=tie.port)
+    return Claim("weight.tied", message, fix).likely(Grounds.STRUCTURE)
 
 
 def _other_names(ties: Mapping[str, str], path: str) -> list[str]:

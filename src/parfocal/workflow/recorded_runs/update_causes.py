@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from parfocal.brief import some
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, side_name
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way, side_name
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.pair import StepPair, Vector
 from parfocal.workflow.recorded_runs.parameters import ParameterTie
@@ -78,6 +78,12 @@ class _Factors:
     decay: float
     momentum: float
 
+    def update_of(self, side: RecordedSideUpdate) -> Vector:
+        gradient = np.zeros_like(side.before) if side.gradient is None else side.gradient
+        past = np.zeros_like(side.before) if side.previous is None else side.previous
+        made: Vector = -self.rate * (gradient + self.decay * side.before) + self.momentum * past
+        return made
+
 
 def explain_updates(
     pair: StepPair, settings: Sequence[DifferingSetting], evidence: Sequence[RecordedUpdate], diverged: bool
@@ -92,7 +98,7 @@ def explain_updates(
     codes = dict.fromkeys(each.code for each in causes)
     distinct = [next(each for each in causes if each.code == code) for code in codes]
     first = distinct[0]
-    return Cause(first.code, first.message, first.fix, first.score_after, tuple(distinct[1:]))
+    return replace(first, alternatives=tuple(distinct[1:]))
 
 
 def _as_set(setting: DifferingSetting) -> Cause:
@@ -101,7 +107,7 @@ def _as_set(setting: DifferingSetting) -> Cause:
         name=setting.name,
         reference=repr(setting.reference),
     )
-    return Cause(setting.code, setting.message, fix, math.nan)
+    return Claim(setting.code, setting.message, fix).likely(Grounds.SETTINGS)
 
 
 def _frozen(evidence: Sequence[RecordedUpdate]) -> Cause | None:
@@ -116,12 +122,8 @@ def _frozen(evidence: Sequence[RecordedUpdate]) -> Cause | None:
             message = phrase(
                 "{places} is not updated in the {side}", places=some(still, 1), side=side_name(side)
             )
-            return Cause(
-                "optim.lr_group",
-                message,
-                phrase("see that the {side}'s optimizer has all parameters", side=side_name(side)),
-                0.0,
-            )
+            fix = phrase("see that the {side}'s optimizer has all parameters", side=side_name(side))
+            return Claim("optim.lr_group", message, fix).likely(Grounds.VALUES)
     return None
 
 
@@ -130,28 +132,41 @@ def _by_factors(pair: StepPair, evidence: Sequence[RecordedUpdate]) -> Cause | N
     ours, theirs = factors_of(evidence, "reference"), factors_of(evidence, "port")
     if ours is None or theirs is None:
         return None
+    changed = replace(theirs, momentum=ours.momentum, decay=ours.decay)
+
+    def judged(claim: Claim) -> Cause:
+        """By the updates that the port would make of its own numbers with the reference's factors."""
+        before = max(_unlike(each.port.update, each.reference.update) for each in evidence)
+        after = max(_unlike(changed.update_of(each.port), each.reference.update) for each in evidence)
+        return claim.judged(Way.RECOMPUTED, before, after, 1.0, Grounds.VALUES)
+
     if _differ(ours.momentum, theirs.momentum):
-        return _told("optim.momentum", phrase("momentum"), ours.momentum, theirs.momentum)
+        return judged(_told("optim.momentum", phrase("momentum"), ours.momentum, theirs.momentum))
     if _differ(ours.decay, theirs.decay):
-        return _told("optim.weight_decay", phrase("weight decay"), ours.decay, theirs.decay)
+        return judged(_told("optim.weight_decay", phrase("weight decay"), ours.decay, theirs.decay))
     rates = [side.end.learning_rate if side.end is not None else None for side in (pair.reference, pair.port)]
     known = rates[1] / rates[0] if rates[0] and rates[1] else 1.0  # told by the learning rate
     if _differ(ours.rate * known, theirs.rate):
-        return _told("optim.update", phrase("learning rate in effect"), ours.rate, theirs.rate)
+        changed = replace(changed, rate=ours.rate * known)
+        return judged(_told("optim.update", phrase("learning rate in effect"), ours.rate, theirs.rate))
     return None
 
 
-def _told(code: str, name: str, ours: float, theirs: float) -> Cause:
+def _told(code: str, name: str, ours: float, theirs: float) -> Claim:
     shown = phrase(
         "{reference} in the reference and {port} in the port", reference=f"{ours:.4g}", port=f"{theirs:.4g}"
     )
     message = phrase("the updates, computed again, show a {name} of {shown}", name=name, shown=shown)
-    return Cause(
-        code,
-        message,
-        phrase("make the {name} of the port's update {ours}", name=name, ours=f"{ours:.4g}"),
-        0.0,
+    return Claim(
+        code, message, phrase("make the {name} of the port's update {ours}", name=name, ours=f"{ours:.4g}")
     )
+
+
+def _unlike(made: Vector, wanted: Vector) -> float:
+    """As a share of the update, in units of the difference of factors that is one."""
+    size = float(np.linalg.norm(wanted))
+    apart = float(np.linalg.norm(made - wanted))
+    return apart / (CLEAR * size) if size else (math.inf if apart else 0.0)
 
 
 def _differ(ours: float, theirs: float) -> bool:
@@ -212,4 +227,6 @@ def _by_decay(pair: StepPair, evidence: Sequence[RecordedUpdate]) -> Cause | Non
         amount=amount,
         other=side_name(other),
     )
-    return Cause("optim.weight_decay", message, phrase("decay the port's weights as the reference's"), 0.0)
+    claim = Claim("optim.weight_decay", message, phrase("decay the port's weights as the reference's"))
+    before, after = (WHOLE * each / explained for each in (float(np.linalg.norm(apart)), left))
+    return claim.proven(Way.RELATED, before, after)

@@ -5,6 +5,8 @@ A projection is linear, so whatever holds between tensors in one order holds bet
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,6 +72,16 @@ def factor_between(
     """The number that the port's tensor is the reference's times, if it is one throughout."""
     vectors = vectors_of(pair, own, other, lies)
     return None if vectors is None else multiple_of(*vectors)
+
+
+def unlike(own: Vector, other: Vector) -> float:
+    """How far apart two are, in units of what may be left of a multiple."""
+    size = float(np.linalg.norm(own))
+    return (
+        float(np.linalg.norm(own - other)) / (PROPORTIONAL * size)
+        if size
+        else (math.inf if np.any(other) else 0.0)
+    )
 
 
 def multiple_of(own: Vector, other: Vector) -> float | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Divergence, Finding
+from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Grounds, Way
 from parfocal.matching.values import distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData
@@ -78,12 +78,8 @@ def _judge(pair: StepPair, tie: ParameterTie) -> Divergence | None:
     apart = pair.weight_error(tie)
     cause = None
     if not tie.port:
-        cause = Cause(
-            "weight.missing",
-            phrase("the port has no parameter for {reference}", reference=tie.reference),
-            COPY,
-            0.0,
-        )
+        message = phrase("the port has no parameter for {reference}", reference=tie.reference)
+        cause = Claim("weight.missing", message, COPY).likely(Grounds.STRUCTURE)
         apart = RelativeDistance(math.inf)
     elif apart is not None:
         cause = tied_otherwise(tie, pair.reference, pair.port) if apart.error > DIFFERENT else None
@@ -112,7 +108,7 @@ def _explain(pair: StepPair, tie: ParameterTie, apart: RelativeDistance) -> Caus
     if of_rank is not None:
         return of_rank
     if _same_values(own, other):
-        return _other_order(pair, tie, own, other)
+        return _other_order(pair, tie, own, other, apart)
     belongs = [
         path
         for path, moments in pair.reference.parameters.items()
@@ -131,7 +127,7 @@ def _explain(pair: StepPair, tie: ParameterTie, apart: RelativeDistance) -> Caus
             port=tie.port,
             reference=tie.reference,
         )
-    return Cause("weight.mismatched", message, COPY, 0.0)
+    return Claim("weight.mismatched", message, COPY).likely(Grounds.VALUES)
 
 
 def _same_values(own: TensorData, other: TensorData) -> bool:
@@ -139,19 +135,18 @@ def _same_values(own: TensorData, other: TensorData) -> bool:
     return distance(own.fingerprint, other.fingerprint) <= EQUAL
 
 
-def _other_order(pair: StepPair, tie: ParameterTie, own: TensorData, other: TensorData) -> Cause:
+def _other_order(
+    pair: StepPair, tie: ParameterTie, own: TensorData, other: TensorData, apart: RelativeDistance
+) -> Cause:
     """A square matrix that was not transposed, or any other order of the same values.
 
     Sketches tell only that the order is another: then the likelier comes first.
     """
-    permuted = Cause(
-        "weight.permuted",
-        phrase(
-            "{port} has the values of {reference} in another order", port=tie.port, reference=tie.reference
-        ),
-        COPY,
-        0.0,
+    message = phrase(
+        "{port} has the values of {reference} in another order", port=tie.port, reference=tie.reference
     )
+    left = distance(own.fingerprint, other.fingerprint)  # whatever the order
+    permuted = Claim("weight.permuted", message, COPY).proven(Way.RELATED, apart.error / EQUAL, left / EQUAL)
     if len(own.shape) != 2 or own.shape[0] != own.shape[1]:
         return permuted
     message = phrase(
@@ -159,12 +154,15 @@ def _other_order(pair: StepPair, tie: ParameterTie, own: TensorData, other: Tens
         port=tie.port,
         reference=tie.reference,
     )
-    transposed = Cause(
-        "weight.transposed", message, phrase("transpose {port} when it is copied", port=tie.port), 0.0
+    transposed = Claim(
+        "weight.transposed", message, phrase("transpose {port} when it is copied", port=tie.port)
     )
     arrays = pair.port.tensors.array(own), pair.reference.tensors.array(other)
     if arrays[0] is None or arrays[1] is None:
-        return replace(transposed, alternatives=(permuted,))
+        return replace(transposed.likely(Grounds.VALUES), alternatives=(permuted,))
     lies = arrangement_of(tie, pair.reference, pair.port, own, other)
     turned = arrays[1] if lies is Arrangement.TRANSPOSED else arrays[1].T
-    return transposed if compare_arrays(arrays[0], turned).rel_l2 <= DIFFERENT else permuted
+    after = compare_arrays(arrays[0], turned).rel_l2
+    if after > DIFFERENT:
+        return permuted
+    return transposed.proven(Way.RELATED, apart.error / DIFFERENT, after / DIFFERENT)

@@ -32,6 +32,8 @@ class Variances:
 
     counts: dict[str, int] = field(default_factory=dict)  # values that a variance is taken over, by path
     own: Arrays = field(default_factory=dict)  # the port's, had they never been set to the reference's
+    apart: float = 0.0  # at most, in units of what may be left once both are divided by the same
+    left: float = 0.0  # as the same number divides both, in the same units
 
 
 @dataclass(slots=True)
@@ -109,18 +111,22 @@ class BufferPhase:
         momentum = self.momentum(path)
         if momentum is None or "var" not in self.carrier.name(path).rpartition(".")[2]:
             return False
-        count = biased_count(before, expected, observed, momentum, noisy=noisy)
-        if count is None:
+        found = biased_count(before, expected, observed, momentum, noisy=noisy)
+        if found is None:
             return False
+        count, left = found.count, found.left
         if noisy:
             kept = (1.0 - momentum) * before.astype(np.float64)
             unbiased = kept + (observed - kept) * count / (count - 1)
             biased = kept + (observed - kept) * (count - 1) / count
-            if all(
-                self._verdict(path, other.astype(expected.dtype), expected).wrong
-                for other in (unbiased, biased)
-            ):
+            verdicts = [
+                self._verdict(path, other.astype(expected.dtype), expected) for other in (unbiased, biased)
+            ]
+            if all(each.wrong for each in verdicts):
                 return False
+            left = min(each.score for each in verdicts)
+        self.variances.apart = max(self.variances.apart, found.apart)
+        self.variances.left = max(self.variances.left, left)
         self.variances.counts[path] = count
         self.variances.own[path] = observed.astype(np.float64)
         return True
@@ -136,9 +142,18 @@ class BufferPhase:
         return value if isinstance(value, float) else None
 
 
+@dataclass(frozen=True, slots=True)
+class BiasedCount:
+    """How many values one side divides by, where the other divides by one less."""
+
+    count: int
+    apart: float  # in units of what may be left
+    left: float  # as the same number divides both
+
+
 def biased_count(
     before: Array, expected: Array, observed: Array, momentum: float, *, noisy: bool = False
-) -> int | None:
+) -> BiasedCount | None:
     """n, where what two variances were moved by differs by n / (n - 1) in every channel; or None.
 
     ``noisy``: in the median channel is enough.
@@ -155,7 +170,7 @@ def biased_count(
     count = round(ratio / (ratio - 1)) if ratio > 1 else 0
     if not 2 <= count <= MOST:
         return None
-    if noisy:
-        return count
     excess = count / (count - 1) - 1
-    return count if np.abs(ratios - 1 - excess).max() <= max(RATIO * excess, 1e-5) else None
+    allowed = max(RATIO * excess, 1e-5)
+    left = float(np.abs(ratios - 1 - excess).max()) / allowed
+    return BiasedCount(count, excess / allowed, left) if noisy or left <= 1.0 else None

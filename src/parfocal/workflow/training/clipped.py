@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from parfocal.explain.clipping import clip_of
+from parfocal.explain.clipping import CLOSE, clip_of
 from parfocal.judge.floors import EPSILON, difference
-from parfocal.judge.verdict import Cause
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way
 from parfocal.phrases import phrase
 from parfocal.workflow.training.sides import Arrays, TrainingSide
+
+FITTED = CLOSE / EPSILON["float32"]  # of gradients that are clipped anew, in units in the last place
 
 
 class WorstGradient(NamedTuple):
@@ -59,4 +61,9 @@ def clip_cause(before: Arrays, expected: Arrays, observed: Arrays, port: Trainin
         fix = phrase("leave the port's gradients as they are at this step")
     else:
         fix = phrase("clip the port's gradients as the reference's")
-    return Cause("grad.clip", message, fix, 0.0)
+    start, right, wrong = ({path: side[path] for path in paths} for side in (before, expected, observed))
+    made = ours.applied(start)
+    after = math.inf if made is None else worst_clipped(right, made).score
+    return Claim("grad.clip", message, fix).judged(
+        Way.RECOMPUTED, worst_clipped(right, wrong).score, after, FITTED, Grounds.VALUES
+    )

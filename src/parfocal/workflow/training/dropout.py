@@ -10,7 +10,7 @@ from parfocal.brief import brief
 from parfocal.capture.determinism import dropping
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
-from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.judge.verdict import Claim, Divergence, Grounds, Site
 from parfocal.phrases import phrase
 from parfocal.report.report import Report
 from parfocal.workflow.training.batches import Batch
@@ -42,9 +42,8 @@ def dropout_differences(
         reference=brief(asked[0]),
         port=brief(asked[1]),
     )
-    cause = Cause(
-        "random.dropout", message, phrase("drop at rates {port} in the port", port=brief(asked[0])), math.nan
-    )
+    fix = phrase("drop at rates {port} in the port", port=brief(asked[0]))
+    cause = Claim("random.dropout", message, fix).likely(Grounds.SETTINGS)
     ours, theirs = (Site("", type(side.model).__name__) for side in sides)
     return [
         Divergence("forward", ours, theirs, phrase("what is dropped"), None, NOTHING, math.inf, cause=cause)

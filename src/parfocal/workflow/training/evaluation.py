@@ -11,7 +11,7 @@ from parfocal.brief import some
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Divergence, Finding, Site
+from parfocal.judge.verdict import Claim, Divergence, Finding, Site, Way
 from parfocal.phrases import phrase
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.buffer_phase import BufferPhase
@@ -68,7 +68,9 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
             layers=layers,
         )
     )
-    cause = Cause("buffer.running_variance", message, fix, 0.0)
+    cause = Claim("buffer.running_variance", message, fix).proven(
+        Way.RELATED, variances.apart, variances.left
+    )
     divergence = Divergence(
         "buffer",
         Site(phase.carrier.name(first), "buffer"),

@@ -15,7 +15,7 @@ from parfocal.brief import some
 from parfocal.capture.determinism import no_dropout
 from parfocal.judge import limits
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Cause, Finding
+from parfocal.judge.verdict import Cause, Claim, Finding, Grounds, Way
 from parfocal.phrases import phrase
 from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
@@ -199,16 +199,20 @@ class Lockstep:
         if not left:
             return None
         ours, theirs = self.reference.gradients(), self.port.gradients()
+        apart, after = 0.0, 0.0
         for path, before in left.items():
             right = self.passes.carrier.carry(path, ours.get) if path in self.passes.carrier.pieces else None
-            if right is None or path not in theirs or not _close(theirs[path] - before, right):
+            if right is None or path not in theirs:
                 return None
+            apart = max(apart, _apart(theirs[path], right))
+            after = max(after, _apart(theirs[path] - before, right))
+        if after > 1.0:
+            return None
         message = phrase(
             "the port's gradients are those of this step and of steps before: they are not cleared"
         )
-        return Cause(
-            "grad.accumulated", message, phrase("clear the port's gradients after every update"), 0.0
-        )
+        fix = phrase("clear the port's gradients after every update")
+        return Claim("grad.accumulated", message, fix).proven(Way.RECOMPUTED, apart, after)
 
     def _other_count(self) -> Cause | None:
         """The port adds up the gradients of more or fewer batches."""
@@ -220,12 +224,8 @@ class Lockstep:
             ours=ours,
             port=theirs,
         )
-        return Cause(
-            "grad.accumulated",
-            message,
-            phrase("add up the gradients of {ours} batches in the port", ours=ours),
-            0.0,
-        )
+        fix = phrase("add up the gradients of {ours} batches in the port", ours=ours)
+        return Claim("grad.accumulated", message, fix).likely(Grounds.SETTINGS)
 
     def _explain_loss(self, pair: tuple[Batch, Batch]) -> None:
         """Why the losses of one output differ, in value or in gradient."""
@@ -305,6 +305,7 @@ def _noise_key(key: Hashable) -> Hashable:
     return ("output", *key[1:]) if isinstance(key, tuple) and key[0] == "forward" else key
 
 
-def _close(observed: Any, expected: Any) -> bool:
-    size = float(np.linalg.norm(expected))
-    return float(np.linalg.norm(observed - expected)) <= ACCUMULATED * max(size, math.ulp(1.0))
+def _apart(observed: Any, expected: Any) -> float:
+    """In units of what adding up in another order may leave."""
+    allowed = ACCUMULATED * max(float(np.linalg.norm(expected)), math.ulp(1.0))
+    return float(np.linalg.norm(observed - expected)) / allowed

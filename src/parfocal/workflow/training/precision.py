@@ -20,7 +20,7 @@ from parfocal.brief import brief
 from parfocal.errors import InputError, UnsupportedError
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Divergence, Finding, Site, side_name
+from parfocal.judge.verdict import Claim, Divergence, Finding, Grounds, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.sides import Arrays, TrainingSide
@@ -135,7 +135,7 @@ def precision_difference(
         error,
         NOTHING,
         math.inf,
-        cause=Cause("dtype.precision", message, fix, 0.0),
+        cause=Claim("dtype.precision", message, fix).likely(Grounds.VALUES),
     )
 
 

@@ -13,7 +13,7 @@ from parfocal.explain.rates import RatePair, cause_of, distance, rounding
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, Site, Way
 from parfocal.phrases import phrase
 from parfocal.report.report import Curve
 
@@ -110,7 +110,9 @@ def _of_group(paths: Sequence[str], ours: Array, theirs: Array, first: int) -> C
         port=number(right),
         factor=factor,
     )
-    return Cause("optim.lr_group", message, fix, 0.0)
+    claim = Claim("optim.lr_group", message, fix)
+    after = distance(theirs, ours * (wrong / right)) if right else np.inf
+    return claim.judged(Way.RELATED, distance(theirs, ours), after, LIMIT, Grounds.VALUES)
 
 
 def _other(ours: Array, theirs: Array, first: int) -> Cause:
@@ -120,9 +122,5 @@ def _other(ours: Array, theirs: Array, first: int) -> Cause:
         reference=number(float(ours[first])),
         port=number(float(theirs[first])),
     )
-    return Cause(
-        "lr.value",
-        message,
-        phrase("make the port's learning rate {ours} there", ours=number(float(ours[first]))),
-        np.nan,
-    )
+    fix = phrase("make the port's learning rate {ours} there", ours=number(float(ours[first])))
+    return Claim("lr.value", message, fix).likely(Grounds.VALUES)

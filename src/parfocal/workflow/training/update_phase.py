@@ -15,7 +15,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
-from parfocal.explain.updates.causes import EFFECT, effect_of, explain_updates
+from parfocal.explain.updates.causes import EFFECT, effect_of, explain_updates, judged_updates, left_alone
 from parfocal.explain.updates.floors import LIMIT, UpdateFloor, distance, rule_floor, scale_floor
 from parfocal.explain.updates.rules import AfterUpdate, BeforeUpdate
 from parfocal.explain.updates.settings import differences
@@ -24,7 +24,7 @@ from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Cause, Divergence, Site
+from parfocal.judge.verdict import Cause, Claim, Divergence, Site
 from parfocal.phrases import phrase
 from parfocal.workflow.training.carrying import Carrier
 from parfocal.workflow.training.clipped import clip_cause, norm_words, total_norm, worst_clipped
@@ -267,7 +267,12 @@ class UpdatePhase:
                 continue
             (wrong if path in known else uncleared)[path] = measured, floor
         if uncleared and not self.found.seen(("cleared",)):
-            self._add([("cleared",)], uncleared, evidence, [_cleared_cause(list(uncleared), self.port)])
+            self._add(
+                [("cleared",)],
+                uncleared,
+                evidence,
+                [_cleared_cause([evidence[path] for path in uncleared], self.port)],
+            )
         fresh = {path: each for path, each in wrong.items() if not self.found.seen(("update", path))}
         if not fresh:
             return
@@ -426,15 +431,11 @@ def _same_outcome(theirs: AfterUpdate, ours: AfterUpdate) -> bool:
     )
 
 
-def _cleared_cause(paths: list[str], port: TrainingSide) -> Cause:
+def _cleared_cause(moved: list[UpdateEvidence], port: TrainingSide) -> Cause:
     message = phrase(
         "{places} took no part in this step and has no gradient in the reference; in the "
         "port its gradient is zero, so that momentum and decay go on moving it",
-        places=some(paths, 1),
+        places=some([each.path for each in moved], 1),
     )
-    return Cause(
-        "optim.update",
-        message,
-        phrase("write {line}", line=port.backend.written_clearing()),
-        0.0,
-    )
+    fix = phrase("write {line}", line=port.backend.written_clearing())
+    return judged_updates(Claim("optim.update", message, fix), moved, max(map(left_alone, moved)))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from parfocal.explain.causes import OpLine, Proof, line
+from parfocal.explain.causes import OpLine, ProvenChange, line
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops import rewriting
 from parfocal.explain.ops.rewriting import BETTER, WORSE, verdict
@@ -110,7 +110,7 @@ def test_a_message_follows_to_the_line_that_mends():
     """The reference's line is told as it was, also where both files have one name."""
     here, there = OpLine("relu", "/port/model.py", 3), OpLine("relu", "/reference/model.py", 3)
     message = phrase("missing in {line}, not in {there}", line=line(here), there=line(there))
-    proof = Proof("op.missing", message, "words", 0.0, here, there)
+    proof = ProvenChange("op.missing", message, "words", 0.0, here, there)
     placed = rewriting._placed(proof, Patch("/port/model.py", 9, "a", "b"))
     assert placed.message == "missing in model.py:9, not in model.py:3"
     assert placed.port is not None

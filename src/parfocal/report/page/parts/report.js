@@ -241,9 +241,9 @@
     return box;
   };
   const cause = (each) => {
-    const entries = [["cause", [make("code", { class: "code" }, each.code), " ", ...said(each.message)]],
-      ["proof", [...label("with the cause removed the error is"), " ", pill(each.after)]]];
-    const box = pairs(entries);
+    const box = make("dl", { class: "facts" });
+    box.append(make("dt", {}, ...said(each.label)), make("dd", {}, make("code", { class: "code" }, each.code), " ", ...said(each.message)),
+      make("dt", {}, ...said(each.proof[0])), make("dd", {}, ...said(each.proof[1])));
     if (each.fix[0]) {
       box.append(make("dt", {}, ...label("fix")), make("dd", { class: "fix" }, make("pre", { tabindex: "0" }, ...said(each.fix)),
         make("button", { type: "button", class: "copy" }, ...label("Copy"))));
