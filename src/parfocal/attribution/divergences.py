@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 from parfocal.attribution.divisions import pieces_of
 from parfocal.attribution.measures import (
@@ -52,6 +53,12 @@ _UNEXPLAINED = {
 Excused = Callable[[Measure], bool]
 
 
+class Further(Protocol):
+    """Says whether a difference in code that has a mistake already is another mistake; None: it follows."""
+
+    def __call__(self, divergence: Divergence, seen: Measure, *, may_explain: bool) -> Divergence | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Questions:
     """Whom to ask about a divergence; None: nobody.
@@ -64,7 +71,7 @@ class Questions:
     explain: Callable[[Divergence, Measure], Divergence] | None = None
     excused: Excused | None = None
     explain_parameter: Callable[[Divergence, WholeModelResult, Collection[str]], Divergence] | None = None
-    further: Callable[[Divergence, Measure], Divergence | None] | None = None
+    further: Further | None = None
     describe: Callable[[WholeModelResult], str] | None = None
 
 
@@ -145,14 +152,20 @@ class _Attribution:
 
     def _asked(self, divergence: Divergence, measure: Measure, found: list[Divergence]) -> Divergence:
         explain, further = self.questions.explain, self.questions.further
-        if not self.budget.may_ask:
-            return divergence
         if explain is not None and not (divergence.inherited or measure.given):
-            return _once(self.budget.answered(explain(divergence, measure)), found)
-        if further is not None and divergence.inherited and measure.direction == "forward":
-            another = further(divergence, measure)
-            return divergence if another is None else self.budget.answered(another)
-        return divergence
+            return (
+                _once(self.budget.answered(explain(divergence, measure)), found)
+                if self.budget.may_ask
+                else divergence
+            )
+        if further is None or not divergence.inherited or measure.direction != "forward":
+            return divergence
+        another = further(divergence, measure, may_explain=self.budget.may_ask)
+        if another is None or (
+            another.cause is None and not self.ladder.needs_proof(measure, divergence.reason)
+        ):
+            return divergence
+        return self.budget.answered(another)
 
     def of_parameter(self, found: list[Divergence], limits: tuple[float, float]) -> None:
         """Gradients of parameters, each that of its layer."""
@@ -332,6 +345,7 @@ class Ladder:
         measures = observation.measures
         self.port = port
         self.paths = set(guilty)
+        self._by_weights = frozenset(guilty)
         self.starts = starts_of_runs(observation.pairing)
         self.starved = starved_calls(measures)
         self.by_the_loss = loss_differs_first(observation, limits)
@@ -357,6 +371,11 @@ class Ladder:
     def was_told(self, measure: Measure) -> bool:
         """The module that makes it is guilty already."""
         return self.guilty(measure) in self.paths
+
+    def needs_proof(self, measure: Measure, reason: InheritanceReason | None) -> bool:
+        """That it follows must be shown: by running the code with what was told mended."""
+        by_code = self.guilty(measure) not in self._by_weights
+        return reason is InheritanceReason.GUILTY_CALL and not measure.given and by_code
 
     def is_doubtful(self, measure: Measure) -> bool:
         """Without the reference's inputs a call cannot be told from what came before it."""

@@ -126,7 +126,8 @@ class Explainer:
         self._starts = starts_of_runs(pairing)
         self._groups = fused_layers.CallGroups(pairing, precise.reference.trace, precise.port.trace)
         self._found: dict[int, list[Divergence]] = {}  # explained, by call
-        self._left: dict[int, frozenset[Place]] = {}  # what is wrong in a call besides what was explained
+        # what is wrong in a call with what was proven there mended; a call that is not here was not tried
+        self._left: dict[int, frozenset[Place]] = {}
         self._callers: set[str] = set()  # to blame for what another call is given
         self._nothing_more: set[tuple[object, ...]] = set()  # a line of a loop is looked at in one round
         self._seen: dict[int, list[Measure]] = {}
@@ -163,9 +164,11 @@ class Explainer:
                 if self.reproducing and self.reproduction is None:
                     self.reproduction = self._reproduction(case, explained, found)
                 self._found.setdefault(case.call, []).append(explained)
-                self._left[case.call] = frozenset()
+                self._left.pop(case.call, None)
                 with self.attempts.attempt(phrase("what else is wrong"), case.node.path):
-                    self._left[case.call] = still_wrong(case, proofs[0])
+                    left = still_wrong(case, proofs[0])
+                    if left is not None:
+                        self._left[case.call] = left
                 if explained.port is not None and explained.port.path != case.node.path:
                     self._callers.add(explained.port.path)
                 return explained
@@ -206,18 +209,16 @@ class Explainer:
                 return divergence, self._case(divergence, handed)
         return None
 
-    def further(self, divergence: Divergence, seen: Measure) -> Divergence | None:
+    def further(self, divergence: Divergence, seen: Measure, *, may_explain: bool) -> Divergence | None:
         """Another mistake of code that has one already; None when it follows from that one.
 
-        Every stretch of code between two calls starts from the reference's values, so what is still
-        wrong with the first mistake mended is one of its own, if it has a cause of its own.
+        Every stretch of code between two calls starts from the reference's values. So a place follows only
+        if it is right once the mistakes told before are mended, or if it is one of these again.
         """
         nodes = self.precise.port.trace.nodes
         call = self.precise.port.trace.around(seen.port, seen.levels)
         place = seen.port, seen.side, seen.slot, seen.direction
-        if place not in self._left.get(call, ()) and (
-            call in self._left or nodes[call].path not in self._callers
-        ):
+        if call in self._left and place not in self._left[call]:
             return None
         node = nodes[seen.port]
         line = node.path, node.file, node.line, seen.side, seen.slot, seen.direction
@@ -229,8 +230,8 @@ class Explainer:
             if call in (order, nodes[order].parent)
             for each in found
         ]
-        explained = self.explain(divergence, seen)
-        if explained.cause is None or any(_are_alike(explained, each) for each in known):
+        explained = self.explain(divergence, seen) if may_explain else divergence
+        if explained.cause is not None and any(_are_alike(explained, each) for each in known):
             self._nothing_more.add(line)
             return None
         return replace(explained, inherited=False, reason=None)
@@ -274,7 +275,8 @@ class Explainer:
                 if proof is not None:
                     divergence = self._explained(divergence, [_of_update(self._placed(proof, case), case)])
                     # a share is proven for all of them
-                    wrong &= set() if hypothesis is rates.other_share else still_wrong(case, proof)
+                    other = frozenset() if hypothesis is rates.other_share else still_wrong(case, proof)
+                    wrong &= wrong - {case.checks[0].port} if other is None else other
                     break
             explained.append(divergence)
         known = any(each.cause is not None for each in explained)

@@ -92,19 +92,13 @@ def place(case: Case) -> OpLine | None:
     return where if where is None or comparison is None else _in_module(comparison.port, where)
 
 
-def still_wrong(case: Case, proof: ProvenChange) -> frozenset[Place]:
-    """Where something is wrong besides what was proven last: another mistake of the same code."""
+def still_wrong(case: Case, proof: ProvenChange) -> frozenset[Place] | None:
+    """Where the code is wrong with what was proven last in place; None: it was not run so."""
     comparison = comparison_of(case)
-    if comparison is None:
-        return frozenset()
-    if comparison.left == []:
-        return frozenset()
+    if comparison is None or comparison.left == []:
+        return frozenset()  # a change of a layer was judged at all places
     left = wrong_with(comparison, proof.fix.patch) if isinstance(proof.fix, FixLine) else comparison.left
-    if left is None:
-        left = (
-            [] if proof.code == "op.order" else comparison.apart_from_it()
-        )  # an order shows at several places
-    return frozenset(left)
+    return None if left is None else frozenset(left)
 
 
 def both_ways(case: Case) -> str:

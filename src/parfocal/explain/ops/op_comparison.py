@@ -90,12 +90,6 @@ class OpComparison:
                 if comparison is not None:
                     yield comparison
 
-    def apart_from_it(self) -> list[Place]:
-        """Other wrong places, which the op that gives the wrong value does not influence."""
-        end = None if self.end is None else self.end.index
-        comparisons = (each for each in self.elsewhere() if end not in {op.index for op in each.suspects})
-        return [comparison.check.port for comparison in comparisons]
-
     def with_sources(self) -> list[Op]:
         """The suspects and the ops right before them, between which a number may be missing."""
         indices = {op.index for op in self.suspects}

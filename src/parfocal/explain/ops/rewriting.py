@@ -289,14 +289,14 @@ def _judged(
 
 
 def wrong_with(comparison: OpComparison, patch: Patch) -> list[repeat.Place] | None:
-    """Where else the call is wrong with a patch; None: the patch cannot be tried."""
+    """Where else the call is wrong with a patch; None: that cannot be told."""
     case, calls = comparison.case, CallOrder()
     with patched(case.precise.port.modules.values(), patch) as functions:
         led = case.run(listener=calls) if functions else None
     if not functions:
         return None
     if led is None or calls.paths != [node.path for node in case.precise.port.trace.subtree(case.start)]:
-        return []  # what is called in another order cannot be told by places
+        return None  # of calls in another order nothing can be told by their places
     others = [check for check in case.checks[1:] if check.port[3] == "forward"]
     return [check.port for check in others if comparison.score_at(led, check) > case.limit]
 
