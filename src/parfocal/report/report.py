@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from parfocal.explain.reproducing import Reproduction
 
 INCOMPLETE = "run.incomplete"  # the finding that a recording was cut short
+OTHER_STEPS = "run.steps"  # the finding that the two runs do not have the same steps
+PARTIAL = (INCOMPLETE, OTHER_STEPS)  # what was compared is not all
 SCHEMA = 1  # of a report's JSON
 NOT_IN_JSON = frozenset(("reproduction",))  # fields that live in the process alone
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from parfocal.judge.verdict import Cause, Divergence, Grounds, InheritanceReason, SettingDifference, Site, Way
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import NOUNS, Compared, Coverage
-from parfocal.report.report import INCOMPLETE, Report
+from parfocal.report.report import PARTIAL, Report
 from parfocal.weights.settings import setting_differences, setting_words
 
 SHOWN = 5  # of a list, before it is summed up
@@ -126,7 +126,7 @@ def headline(report: Report) -> str:
 def verdict(report: Report) -> str:
     if not report.ok:
         return phrase("DIFFERENT")
-    if any(each.code == INCOMPLETE for each in report.findings):
+    if any(each.code in PARTIAL for each in report.findings):
         return phrase("SAME as far as recorded")
     return phrase("SAME")
 

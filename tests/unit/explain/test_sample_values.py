@@ -17,7 +17,7 @@ NUMBERS = [GENERATOR.standard_normal((6, 4)).astype("float32") for _ in range(3)
 
 
 def codes(found):
-    return [step.code for moved in found for step in moved.steps]
+    return [claim.code for claim in found]
 
 
 def bits(array):
@@ -29,7 +29,7 @@ def test_bits_of_bfloat16_are_told_on_either_side():
     (moved,) = bit_patterns(pairs)
     assert moved.steps[0].code == "dtype.bits"
     assert moved.steps[0].fix == "cast to float32 before .numpy() in the port"
-    assert farthest(pairs) == np.inf
+    assert farthest(pairs) > 1e5
     assert farthest(moved.pairs) == 0.0
     (moved,) = bit_patterns([pair[::-1] for pair in pairs])
     assert moved.steps[0].fix == "cast to float32 before .numpy() in the reference"
@@ -47,7 +47,7 @@ def test_bits_of_bfloat16_are_told_on_either_side():
     ],
 )
 def test_other_numbers_are_no_bits(change):
-    assert codes(bit_patterns([(each, change(each)) for each in NUMBERS])) == []
+    assert list(bit_patterns([(each, change(each)) for each in NUMBERS])) == []
 
 
 def smooth(cells, size, count=6):

@@ -23,7 +23,7 @@ from parfocal.report.page.facts import DETAILED, facts_of, plain, where
 from parfocal.report.page.labels import Label, say
 from parfocal.report.page.plotting import library
 from parfocal.report.page.rows import PageRow, rows_of
-from parfocal.report.report import INCOMPLETE, Curve, Report
+from parfocal.report.report import PARTIAL, Curve, Report
 from parfocal.report.wording import (
     cause_label,
     notes_of,
@@ -125,7 +125,7 @@ def level(score: float | None, limit: float) -> int:
 
 def _verdict(report: Report) -> Label:
     said = say("SAME" if report.ok else "DIFFERENT")
-    if any(each.code == INCOMPLETE for each in report.findings):
+    if any(each.code in PARTIAL for each in report.findings):
         so_far = say("as far as recorded")
         return Label(f"{said.en} {so_far.en}", f"{said.zh}（{so_far.zh}）")
     return said

@@ -5,22 +5,24 @@ What a buffer was before the step is each side's own: only what the step adds to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from parfocal.backends.protocol import Array
-from parfocal.judge.floors import EPSILON
-from parfocal.judge.verdict import Divergence, Finding
+from parfocal.judge.floors import EPSILON, NOTHING, Size
+from parfocal.judge.verdict import Claim, Divergence, Finding, Grounds
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.gathering import DerivedTensors
-from parfocal.workflow.recorded_runs.pair import StageOutcome, StepPair
+from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.rank_drift import SIDES
 from parfocal.workflow.recorded_runs.steps import BeforeAndAfter, RecordedStep
+from parfocal.workflow.recorded_runs.weights import COPY, DIFFERENT
 from parfocal.workflow.statistics import Statistic, judged
 
 # One framework's name for a statistic -> the common one.
@@ -108,8 +110,48 @@ def _statistics(pair: StepPair) -> Iterator[Statistic]:
                 other,
                 len(calls),
                 given,
+                channels=_size(left[name][1]),
                 ranks=pair.reference.ranks if pair.reference.ranks == pair.port.ranks else 1,
             )
+
+
+def compare_initial_buffers(pair: StepPair, diverged: bool) -> StageOutcome:
+    """What the two runs begin with: training may not show it, and evaluation uses it."""
+    if not pair.first or pair.tolerance is not None:
+        return NOTHING_FOUND
+    found, count = [], 0
+    ours, theirs = pair.reference.trace.nodes, pair.port.trace.nodes
+    layers = {(ours[e.pair.reference].path, theirs[e.pair.port].path): e.pair for e in pair.errors}
+    for (source, target), calls in layers.items():
+        left, right = _of(pair.reference, source), _of(pair.port, target)
+        for name in sorted(left.keys() & right.keys()):
+            (reference, before), (port, other) = left[name], right[name]
+            if before.before is None or other.before is None or before.before.shape != other.before.shape:
+                continue
+            count += 1
+            apart = pair.distances.between(other.before, before.before)
+            if apart.error > DIFFERENT:
+                message = phrase(
+                    "{port} begins with other values than {reference} of the reference",
+                    port=port,
+                    reference=reference,
+                )
+                found.append(
+                    Divergence(
+                        "buffer",
+                        ours[calls.reference].site,
+                        theirs[calls.port].site,
+                        phrase("buffer {path}, before the first step", path=port),
+                        apart.comparison,
+                        Size(DIFFERENT, DIFFERENT) if apart.comparison is not None else NOTHING,
+                        apart.error / DIFFERENT,
+                        cause=Claim("weight.mismatched", message, COPY).likely(Grounds.VALUES),
+                        step=pair.step,
+                        rank=pair.rank,
+                    )
+                )
+    compared = (Compared("buffers at the start", count),) if count else ()
+    return StageOutcome(tuple(found), compared=compared)
 
 
 def _of(side: RecordedStep, owner: str) -> dict[str, tuple[str, BeforeAndAfter]]:
@@ -120,6 +162,11 @@ def _of(side: RecordedStep, owner: str) -> dict[str, tuple[str, BeforeAndAfter]]
         if module == owner and moments.before is not None and moments.before.dtype in EPSILON:
             found[NAMES.get(name, name)] = path, moments
     return found
+
+
+def _size(moments: BeforeAndAfter) -> int:
+    """Of the buffer itself, also where only a projection of it was kept."""
+    return 0 if moments.before is None else math.prod(moments.before.shape)
 
 
 def _arrays(

@@ -12,16 +12,17 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from parfocal.brief import some
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.judge.tolerance import Tolerance
 from parfocal.judge.verdict import Divergence, Finding, PairResult, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
-from parfocal.report.report import INCOMPLETE, DepthPoint, Report
+from parfocal.report.report import INCOMPLETE, OTHER_STEPS, DepthPoint, Report
 from parfocal.run.reader import Run, load_run
 from parfocal.workflow.pictures import with_few_pictures
 from parfocal.workflow.recorded_runs.backward import compare_backward
-from parfocal.workflow.recorded_runs.buffers import compare_buffers
+from parfocal.workflow.recorded_runs.buffers import compare_buffers, compare_initial_buffers
 from parfocal.workflow.recorded_runs.call_errors import CallErrors, jump
 from parfocal.workflow.recorded_runs.data import compare_data
 from parfocal.workflow.recorded_runs.followed import LIMIT, own_scores
@@ -47,6 +48,7 @@ Stage = Callable[[StepPair, bool], StageOutcome]  # of one step; whether anythin
 STAGES: tuple[Stage, ...] = (
     compare_settings,
     compare_weights,
+    compare_initial_buffers,
     compare_ranks,
     compare_data,
     compare_forward,
@@ -102,7 +104,8 @@ def compare(
             ),
             hint=phrase("record both sides with the same filters"),
         )
-    gathered.add(StageOutcome(findings=tuple(_left_incomplete(reference, port, gathered))))
+    findings = (*_left_incomplete(reference, port, gathered), *_other_steps(gathered))
+    gathered.add(StageOutcome(findings=findings))
     return gathered.report(reference, port)
 
 
@@ -141,6 +144,20 @@ def _steps_of(launches: Launches, gathered: _Gathered) -> Iterator[Steps]:
         if any(left.trace.nodes and right.trace.nodes for left, right in found):
             gathered.add(StageOutcome(left_out=launches.cannot_gather(ours, theirs)))
             yield found
+
+
+def _other_steps(gathered: _Gathered) -> Iterator[Finding]:
+    """Steps that only one run has: nothing is known of them."""
+    ours, theirs = map(set, gathered.steps)
+    if ours == theirs:
+        return
+    message = phrase(
+        "the reference has {reference} steps, the port {port}: not compared are {steps}",
+        reference=len(ours),
+        port=len(theirs),
+        steps=some([str(step) for step in sorted(ours ^ theirs)], 6),
+    )
+    yield Finding(OTHER_STEPS, message)
 
 
 @dataclass(slots=True)
