@@ -1,4 +1,4 @@
-"""One line of parfocal's own where a drop-in fails by its fixed threshold.
+"""One line of parfocal's own, on standard error, where a drop-in fails by its fixed threshold.
 
 Where only two arrays are at hand, their difference is held against the rounding of values of their
 size. Where the models are at hand they are aligned, which also gives the cause. The verdict of the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,12 @@ WIDEST = 240  # characters of a line
 def is_wanted() -> bool:
     """Whether the environment leaves the line in."""
     return os.environ.get(VARIABLE, "ON").upper() not in ("OFF", "0", "FALSE")
+
+
+def tell(line: str) -> None:
+    """On standard error: what the old tools print stays theirs to the byte."""
+    if line:
+        print(line, file=sys.stderr)
 
 
 # Two arrays
@@ -91,7 +98,7 @@ def _told(report: Report) -> str:
     place = f" at {site.path or 'the model itself'} ({site.op or site.kind})" if site else ""
     why = first.message if first.cause is None else first.cause.message
     if first.cause is not None and first.cause.proof is None:
-        why = f"likely {why}"
+        why = f"likely cause: {why}"
     size = f"{_times(first.score)} the noise" if math.isfinite(first.score) else "no rounding"
     fix = f"; write: {first.cause.fix}" if first.cause and first.cause.fix else ""
     return f"{size}{place}, {first.phase}{': ' if why else ''}{why}{fix}"

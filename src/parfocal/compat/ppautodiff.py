@@ -13,7 +13,7 @@ from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, StateTensor
 from parfocal.capture.nested_values import flatten
-from parfocal.compat.opinion import ModelState, opinion_on_models
+from parfocal.compat.opinion import HEAD, ModelState, opinion_on_models, tell
 from parfocal.compat.padiff.abstracts import ProxyModel
 from parfocal.compat.padiff.abstracts.tree import describe
 from parfocal.compat.padiff.checker.statistics import CONVENTION, explained_by_convention
@@ -84,8 +84,7 @@ def _print_opinion(models: Models, example: Any, partners: Partners | None) -> N
         mode="keep",
         layers=partners.renamed if partners is not None else {},
     )
-    if line:
-        print(line)
+    tell(line)
 
 
 def _config(options: Mapping[str, Any]) -> CompareConfig:
@@ -190,7 +189,7 @@ def _compare_value(what: str, models: Models, pair: SlotPair, config: CompareCon
     if _same(arrays, pair.slots, config):
         return True
     if pair.slots[0].role == "running_var" and _is_convention(models, pair, arrays, config):
-        print(f"{pair.slots[1].stored.path}: {CONVENTION}\n")
+        tell(f"{HEAD}{pair.slots[1].stored.path}: {CONVENTION}")
         return True
     _print_state(what, models, pair.units, pair.stored[1])
     return False

@@ -38,7 +38,7 @@ def test_another_label_or_loss_is_found(capsys):
     given = {**INPUTS, "label": CLASSES}
     losses = torch.nn.CrossEntropyLoss(), paddle.nn.CrossEntropyLoss(reduction="sum")
     assert compare_loss_and_backward(*pair(), *losses, given, steps=1) is False
-    assert "the outputs agree and the losses do not" in capsys.readouterr().out
+    assert "the outputs agree and the losses do not" in capsys.readouterr().err
 
 
 def test_a_users_own_loss_layer_is_given_labels_where_there_are_some():

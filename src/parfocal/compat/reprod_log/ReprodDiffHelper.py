@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.compat.opinion import tell
 from parfocal.compat.reprod_log.differences import DifferenceTree, absolute, figures, map_pairs, pair_up
 from parfocal.compat.reprod_log.utils import (
     check_print_diff,
@@ -88,10 +89,9 @@ class ReprodDiffHelper:
             )
         with report_logger(path) as logger:
             passed = check_print_diff(self.diff_dict, methods, diff_threshold, print_func=logger.info)
-            opinion = "" if passed else opinion_line(self.diff_dict, methods, diff_threshold)
-            if opinion:
-                logger.info(opinion)
             logger.info("diff check passed" if passed else "diff check failed")
+        if not passed:
+            tell(opinion_line(self.diff_dict, methods, diff_threshold))
         if exit_on_failure and not passed:
             raise SystemExit(1)
         return passed

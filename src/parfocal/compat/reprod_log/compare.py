@@ -12,7 +12,7 @@ from typing import Any
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
-from parfocal.compat.opinion import ModelState, opinion_on_models
+from parfocal.compat.opinion import ModelState, opinion_on_models, tell
 from parfocal.compat.reprod_log.differences import (
     DifferenceTree,
     figures,
@@ -113,7 +113,7 @@ def compare_loss_and_backward(
                     subject="the first step by itself" if iteration else "",
                 )
         elif not passed:
-            _print(opinion_line(sections[2], methods, diff_threshold))
+            tell(opinion_line(sections[2], methods, diff_threshold))
         print(f"diff check {'passed' if passed else 'failed'} in iter {iteration}")
         if not passed:
             return False
@@ -216,12 +216,7 @@ def _checked(input_dict: Any) -> Mapping[str, Any]:
 def _print_opinion(models: tuple[Any, Any], input_dict: Mapping[str, Any], **options: Any) -> None:
     """parfocal's own line about two models that failed."""
     inputs = [_inputs(registry.of(model), model, input_dict) for model in models]
-    _print(opinion_on_models(*models, Sides(*inputs), mode="eval", **options))
-
-
-def _print(line: str) -> None:
-    if line:
-        print(line)
+    tell(opinion_on_models(*models, Sides(*inputs), mode="eval", **options))
 
 
 def _float_dtype(backend: Backend, model: Any) -> str:

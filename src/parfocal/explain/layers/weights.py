@@ -64,7 +64,12 @@ def weight_cause(
         return Claim("weight.permuted", message, COPY).proven(
             Way.RELATED, _score(wide, other, floor), measured
         )
-    return _related(path, observed, expected, floor, limit, others) or _mismatched(path, wide, other)
+    found_cause = _related(path, observed, expected, floor, limit, others)
+    if found_cause is not None:
+        return found_cause
+    copied = expected.astype(observed.dtype)  # as far as the port's type can hold it
+    before, after = (_score(each.astype(np.float64), other, floor) for each in (observed, copied))
+    return _mismatched(path, wide, other).judged(Way.RECOMPUTED, before, after, limit, Grounds.VALUES)
 
 
 def tied_cause(path: str, right: str, source: str, before: float, after: float) -> Cause:
@@ -109,7 +114,7 @@ def _arranged(path: str, framework: str, shape: Sequence[int], found: Rearrangem
     return Claim("weight.permuted", message, fix)
 
 
-def _mismatched(path: str, observed: Array, expected: Array) -> Cause:
+def _mismatched(path: str, observed: Array, expected: Array) -> Claim:
     """All numbers differ, or some: copying the weights mends both."""
     apart = int(np.count_nonzero(observed != expected))
     cosine = float(observed.ravel() @ expected.ravel())
@@ -125,7 +130,7 @@ def _mismatched(path: str, observed: Array, expected: Array) -> Cause:
         reference=_size(expected),
         port=_size(observed),
     )
-    return Claim("weight.mismatched", message, COPY).likely(Grounds.VALUES)
+    return Claim("weight.mismatched", message, COPY)
 
 
 def _related(

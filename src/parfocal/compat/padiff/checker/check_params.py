@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from parfocal.compat.opinion import opinion_on_values
+from parfocal.compat.opinion import HEAD, opinion_on_values, tell
 from parfocal.compat.padiff import utils
 from parfocal.compat.padiff.checker.contents import State, read_state
 from parfocal.compat.padiff.checker.dumps import Dump, paired_dumps
@@ -138,15 +138,14 @@ def _check_target(
             hint=phrase("check the black and white lists, and that the models have parameters"),
         )
     agree = _conclude(findings, target, dumps[0].named(f"{target}_diff"), config, begun)
-    line = opinion_on_values(findings.scores) if opinion else ""
-    if line:
-        log(line)
+    if opinion:
+        tell(opinion_on_values(findings.scores))
     return agree
 
 
 def _conclude(findings: _Findings, target: str, name: str, config: CompareConfig, begun: set[str]) -> bool:
     for route in findings.conventions:
-        log(f"{route}: {CONVENTION}")
+        tell(f"{HEAD}{route}: {CONVENTION}")
     tell_hidden(findings.hidden, config)
     if not findings.texts:
         log(f"{target} compared.")

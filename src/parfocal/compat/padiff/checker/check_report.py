@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parfocal.compat.opinion import opinion_on_values
+from parfocal.compat.opinion import opinion_on_values, tell
 from parfocal.compat.padiff.checker.dumps import Dump, paired_dumps
 from parfocal.compat.padiff.checker.layer_maps import check_layer_map, mapped_paths
 from parfocal.compat.padiff.checker.telling import tell_hidden
@@ -263,9 +263,8 @@ class _ReportCheck:
         log(f"    Route: {nodes[0].path}")
         log(f"           {nodes[1].path}\n")
         print(f"AssertionError: {found.difference.text} \n")
-        line = opinion_on_values([(found.base.path, found.difference.score)]) if self.opinion else ""
-        if line:
-            log(f"{line}\n")
+        if self.opinion:
+            tell(opinion_on_values([(found.base.path, found.difference.score)]))
         log("Check model struct:")
         paths = write_trees(self.dumps, [node.entry for node in nodes], "report")
         print(f"Logs: {paths[0]}\n      {paths[1]}\n")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from parfocal.compat.opinion import HEAD, tell
 from parfocal.compat.padiff.comparing import CompareConfig
-from parfocal.compat.padiff.utils import log
 
 SHOWN = 10
 
@@ -14,8 +14,9 @@ def tell_hidden(lines: Sequence[str], config: CompareConfig) -> None:
     """Name the tensors whose elements differ although their mean is within the tolerance."""
     if not lines:
         return
-    log(f"Within the tolerance on average only (compare_mode {config.compare_mode}): {len(lines)} tensors")
+    count = len(lines)
+    tell(f"{HEAD}within the tolerance on average only (compare_mode {config.compare_mode}): {count} tensors")
     for line in lines[:SHOWN]:
-        print(f"    {line}")
-    if len(lines) > SHOWN:
-        print(f"    ... and {len(lines) - SHOWN} more")
+        tell(f"    {line}")
+    if count > SHOWN:
+        tell(f"    ... and {count - SHOWN} more")

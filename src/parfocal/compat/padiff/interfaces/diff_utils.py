@@ -13,7 +13,7 @@ import numpy as np
 from parfocal.backends import registry
 from parfocal.backends.protocol import Backend
 from parfocal.capture.nested_values import flatten
-from parfocal.compat.opinion import ModelState, opinion_on_models
+from parfocal.compat.opinion import ModelState, opinion_on_models, tell
 from parfocal.compat.padiff.abstracts import ProxyModel
 from parfocal.compat.padiff.abstracts.tree import route
 from parfocal.compat.padiff.checker import check_grads, check_report, check_weights
@@ -107,8 +107,7 @@ def _tell_opinion(
         layers={**renamed, **layer_map(models)},
         subject="the first step by itself" if step else "",
     )
-    if line:
-        log(line)
+    tell(line)
 
 
 def _rehearsal(model: ProxyModel, inputs: Mapping[str, Any]) -> Report:

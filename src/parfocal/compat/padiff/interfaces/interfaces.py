@@ -10,6 +10,7 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.capture.nested_values import flatten
+from parfocal.compat.opinion import HEAD, tell
 from parfocal.compat.padiff import dump_tools
 from parfocal.compat.padiff.abstracts import ProxyModel
 from parfocal.compat.padiff.abstracts.folders import claim_folder
@@ -99,7 +100,7 @@ def _batch_difference(first: Any, second: Any, config: CompareConfig) -> str | N
             continue
         outcome = compare(arrays[0], arrays[1], config)
         if outcome.hidden:
-            log(f"item {position} of a batch agrees on average only: {outcome.hidden}")
+            tell(f"{HEAD}item {position} of a batch agrees on average only: {outcome.hidden}")
         if not outcome.equal:
             return f"item {position}: AssertionError:  {outcome.text}"
     return None
