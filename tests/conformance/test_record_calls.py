@@ -263,7 +263,7 @@ def test_wrong_arguments(kit, options, message, tmp_path):
 
 
 def test_only_models_can_be_recorded(kit):
-    with pytest.raises(InputError, match="record needs a model"), record(kit.tensor([1.0])):
+    with pytest.raises(InputError, match="not a model"), record(kit.tensor([1.0])):
         pass
 
 

@@ -60,6 +60,9 @@ class ModuleTree(ABC):
     def is_model(self, value: object) -> bool:
         return isinstance(value, self.module_class)
 
+    def obstacle(self, model: Any) -> str:
+        return ""
+
     def modules(self, model: Any) -> dict[str, Any]:
         return first_paths(model, self.children)
 

@@ -133,6 +133,9 @@ class ModelBackend(TensorBackend, Protocol):
 
     def is_model(self, value: object) -> bool: ...
 
+    def obstacle(self, model: Any) -> str:
+        """What a model is whose calls and weights cannot be followed ("a TorchScript module"); else empty."""
+
     def modules(self, model: Any) -> dict[str, Any]:
         """Path -> module, root first, each module once (a shared one under its first path)."""
 

@@ -16,7 +16,7 @@ from functools import cache
 
 from parfocal.backends.dialects import Dialect
 from parfocal.backends.protocol import Backend
-from parfocal.errors import InputError, MissingFrameworkError
+from parfocal.errors import InputError, MissingFrameworkError, UnsupportedError
 from parfocal.phrases import joined, phrase
 
 ENTRY_POINT_GROUP = "parfocal.backends"
@@ -117,6 +117,22 @@ def of(value: object) -> Backend:
         ),
         hint=phrase("pass the framework's own object, not a state dict, an array or a class"),
     )
+
+
+def of_model(value: object, words: str) -> Backend:
+    """The backend of a model that can be compared; ``words``: what messages call it."""
+    backend = of(value)
+    if not backend.is_model(value):
+        raise InputError(
+            phrase("the {words} is a {kind}, not a model", words=words, kind=type(value).__name__)
+        )
+    obstacle = backend.obstacle(value)
+    if obstacle:
+        raise UnsupportedError(
+            phrase("the {words} is {obstacle}, which cannot be compared", words=words, obstacle=obstacle),
+            hint=phrase("give the module that it was made from"),
+        )
+    return backend
 
 
 def _roots(kind: type) -> dict[str, None]:

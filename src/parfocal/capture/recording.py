@@ -83,9 +83,7 @@ def record(
             phrase("max_bytes is {max_bytes}, must not be negative", max_bytes=brief(max_bytes)),
             hint=phrase("a number of bytes"),
         )
-    backend = registry.of(model)
-    if not backend.is_model(model):
-        raise InputError(phrase("record needs a model, got a {kind}", kind=type(model).__name__))
+    backend = registry.of_model(model, phrase("model to record"))
     if check and follow is not None:
         raise InputError(
             phrase(

@@ -60,6 +60,7 @@ NOUNS = {
     for noun in (
         Noun(phrase("batch"), phrase("batches")),
         Noun(phrase("buffer"), phrase("buffers")),
+        Noun(phrase("buffer at the start"), phrase("buffers at the start")),
         Noun(phrase("call"), phrase("calls")),
         Noun(phrase("entering gradient"), phrase("entering gradients")),
         Noun(phrase("field"), phrase("fields")),

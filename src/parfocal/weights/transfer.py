@@ -95,12 +95,7 @@ def transfer(
 
 
 def _side(model: Any, words: str) -> WritableModel:
-    backend = registry.of(model)
-    if not backend.is_model(model):
-        raise InputError(
-            phrase("the {words} is a {kind}, not a model", words=side_name(words), kind=type(model).__name__)
-        )
-    return WritableModel(backend, model)
+    return WritableModel(registry.of_model(model, side_name(words)), model)
 
 
 def _carry_out(

@@ -37,6 +37,7 @@ from parfocal.weights.transfer import transfer as copy_weights
 from parfocal.workflow.alignment import Alignment
 from parfocal.workflow.computed import computed
 from parfocal.workflow.dropping import Dropping
+from parfocal.workflow.nonfinite import first_nonfinite
 from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.reporting import report_of
 from parfocal.workflow.state import weight_differences, weights_kept
@@ -243,13 +244,7 @@ def _sides(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) ->
     for model, given, own_loss, words in zip(
         (reference, port), split(inputs), losses, ("reference", "port"), strict=True
     ):
-        backend = registry.of(model)
-        if not backend.is_model(model):
-            raise InputError(
-                phrase(
-                    "the {words} is a {name}, not a model", words=side_name(words), name=type(model).__name__
-                )
-            )
+        backend = registry.of_model(model, side_name(words))
         sides.append(ModelSide(words, backend, model, _maker(backend, given, backward), own_loss))
     return sides[0], sides[1]
 
@@ -314,7 +309,7 @@ def _check_alive(model_side: ModelSide) -> None:
             hint=phrase("give a batch of at least one sample"),
         )
     for slot, array in outputs.items():
-        _check_finite(slot, array)
+        _check_finite(slot, array, model_side)
     if all(_dead(array) for array in outputs.values()):
         largest = max(float(np.abs(array.astype(np.float64)).max(initial=0.0)) for array in outputs.values())
         raise EmptyComparisonError(
@@ -330,20 +325,33 @@ def _check_alive(model_side: ModelSide) -> None:
         )
 
 
-def _check_finite(slot: str, array: Array) -> None:
+def _check_finite(slot: str, array: Array, model_side: ModelSide) -> None:
     bad = int(np.size(array) - np.count_nonzero(np.isfinite(array.astype(np.float64))))
     if bad:
         raise InputError(
             phrase(
-                "output {slot} of the reference has {bad} NaN or infinite values of {size}",
+                "output {slot} of the reference has {bad} NaN or infinite values of {size}; the first that "
+                "is not finite is {where}",
                 slot=slot,
                 bad=bad,
                 size=array.size,
+                where=_where_not_finite(model_side),
             ),
             hint=phrase(
                 "check the reference's weights and the inputs: a comparison of NaN with NaN says nothing"
             ),
         )
+
+
+def _where_not_finite(model_side: ModelSide) -> str:
+    backend = model_side.backend
+    args, kwargs = model_side.inputs()
+    leaves = flatten_call(args, kwargs).leaves.values()
+    arrays = [backend.to_array(leaf) for leaf in leaves if backend.is_tensor(leaf)]
+    found = first_nonfinite(
+        backend, model_side.model, model_side.side, arrays, lambda: model_side.model(*args, **kwargs)
+    )
+    return found or phrase("values that another run does not have")
 
 
 def _dead(array: Array) -> bool:

@@ -18,6 +18,7 @@ from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor, every_pa
 from parfocal.backends.paddle import kinds
 from parfocal.backends.paddle.tensors import Tensors, has_memory
 from parfocal.backends.protocol import Array
+from parfocal.phrases import phrase
 
 # Registered as parameters, yet what the layer keeps count of: kind -> local names.
 STATISTICS = {
@@ -41,6 +42,21 @@ class Models(Tensors, ModuleTree):
     every_modules = _EVERY_MODULE_S
     kinds: ClassVar[Kinds] = kinds
     children = staticmethod(attrgetter("_sub_layers"))  # asked of every layer many times
+
+    def obstacle(self, model: Any) -> str:
+        for path, layer in self.modules(model).items():
+            if isinstance(layer, paddle.jit.TranslatedLayer):
+                place = path or phrase("the whole model")
+                what = phrase("a program loaded by paddle.jit.load")
+                return phrase("{what} ({name}, {path})", what=what, name=type(layer).__name__, path=place)
+        for entry in self.state(model):
+            if getattr(entry.value, "is_dist", bool)():
+                return phrase(
+                    "a model whose tensors are of a class of their own ({name}, {path})",
+                    name="DistTensor",
+                    path=entry.path,
+                )
+        return ""
 
     @staticmethod
     def own_state(module: Any) -> Iterator[OwnTensor]:

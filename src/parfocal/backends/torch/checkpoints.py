@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
 import re
 import warnings
 from collections.abc import Iterable, Iterator
@@ -82,9 +83,15 @@ def _load(path: str) -> Any:
         raise _refusal(path, str(error)) from error
     except OSError as error:
         raise StorageError(phrase("cannot read {path}: {error}", path=path, error=error)) from error
-    except (RuntimeError, EOFError, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
-        # Whatever damage does to the reader; its own words are seldom of help.
+    except DAMAGE as error:  # its own words are seldom of help
         raise _damage(path, error) from error
+
+
+# What torch's readers raise over damaged files, those of the format before 1.6 among them.
+DAMAGE = (
+    *(RuntimeError, EOFError, KeyError, ValueError, TypeError, IndexError, AttributeError),
+    *(AssertionError, struct.error, OverflowError, MemoryError),
+)
 
 
 def _refusal(path: str, message: str) -> FileFormatError:

@@ -6,17 +6,19 @@ What happens while a model runs is in ``watch.py``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, ClassVar
 
 import torch
+import torch.fx
 
 from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor, every_path
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch import kinds
 from parfocal.backends.torch.tensors import Tensors
+from parfocal.phrases import phrase
 
 # Attributes that every module has; a buffer that is new is one that the model made.
 _EVERY_MODULE_S = frozenset(vars(torch.nn.Module())) - {"_buffers", "_non_persistent_buffers_set"}
@@ -28,6 +30,24 @@ def is_compiled(module: Any) -> bool:
     if compiler is None:
         return False
     return isinstance(module, compiler.OptimizedModule) or module._compiled_call_impl is not None
+
+
+def _is_exported(module: Any) -> bool:
+    """By ``torch.export``: a graph that cannot be set to train or eval."""
+    return isinstance(module, torch.fx.GraphModule) and "eval" in vars(module)
+
+
+def _is_quantised(module: Any) -> bool:
+    """Its weights are packed, and are no tensors."""
+    return ".quantized" in type(module).__module__ and type(module).__module__.startswith("torch.")
+
+
+# What a module is that shows neither its calls nor its weights.
+OBSTACLES: tuple[tuple[Callable[[Any], bool], str], ...] = (
+    (_is_exported, phrase("a torch.export program")),
+    (lambda module: isinstance(module, torch.jit.ScriptModule), phrase("a TorchScript module")),
+    (_is_quantised, phrase("a quantised model")),
+)
 
 
 class Models(Tensors, ModuleTree):
@@ -49,6 +69,22 @@ class Models(Tensors, ModuleTree):
     @staticmethod
     def own_buffers(module: Any) -> list[tuple[str, Any]]:
         return _own_buffers(module) if module._buffers else []
+
+    def obstacle(self, model: Any) -> str:
+        for path, module in self.modules(model).items():
+            for holds, words in OBSTACLES:
+                if holds(module):
+                    name, place = type(module).__name__, path or phrase("the whole model")
+                    return phrase("{what} ({name}, {path})", what=words, name=name, path=place)
+        for entry in self.state(model):
+            if type(entry.value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+                name = type(entry.value).__name__
+                return phrase(
+                    "a model whose tensors are of a class of their own ({name}, {path})",
+                    name=name,
+                    path=entry.path,
+                )
+        return ""
 
     def kind(self, module: Any) -> str:
         written = kinds.framework_class(type(module))

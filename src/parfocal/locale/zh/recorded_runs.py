@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 TEXTS = {
+    "buffer at the start": "个开始时的缓冲区",
+    "buffers at the start": "个开始时的缓冲区",
+    "the reference has {reference} steps, the port {port}: not compared are {steps}": "参考模型有 {reference} 步，移植模型有 {port} 步：未比较的是 {steps}",
+    "{port} begins with other values than {reference} of the reference": "{port} 开始时的值与参考模型的 {reference} 不同",
+    "buffer {path}, before the first step": "缓冲区 {path}，第一步之前",
     # recorded runs
     "{model} ({framework} run)": "{model}（{framework} 运行）",
     "gradient of output {slot}": "输出 {slot} 的梯度",
@@ -147,7 +152,7 @@ TEXTS = {
     "the {role} {path} of the {side}": "{side}的{role} {path}",
     "input {number} of the {side}": "{side}的输入 {number}",
     "the {what} of {path} of the {side}": "{side}中 {path} 的{what}",
-    "the result of {op} in {path} of the {side}": "{side}的 {path} 中 {op} 的结果",
+    "the result of {op} in {path} of the {side}{at}": "{side}的 {path} 中 {op} 的结果{at}",
     "the whole model": "整个模型",
     "the {side} has no gradient there, the other has": "{side}此处没有梯度，另一侧有",
     "the port's loss is {own}; the first that is not finite is {where}": "移植模型的损失为 {own}；最先出现非有限值的是{where}",

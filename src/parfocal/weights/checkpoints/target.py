@@ -39,9 +39,7 @@ class TargetFile:
 
 def of_model(model: Any) -> TargetFile:
     """A live port: everything that its framework saves."""
-    backend = registry.of(model)
-    if not backend.is_model(model):
-        raise InputError(phrase("the port is a {kind}, not a model", kind=type(model).__name__))
+    backend = registry.of_model(model, phrase("port"))
     state = {tensor.path: tensor for tensor in backend.state(model) if tensor.persistent}
     contents = read_model(backend, model)
     stored = tuple(tensor for tensor in contents.stored if tensor.path in state)

@@ -18,12 +18,12 @@ from parfocal.judge.layouts import Layout
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site, side_name
 from parfocal.phrases import phrase
-from parfocal.workflow.training.batches import Batch
+from parfocal.workflow.nonfinite import first_nonfinite
+from parfocal.workflow.training.batches import Batch, arrays_of
 from parfocal.workflow.training.carrying import Carrier
 from parfocal.workflow.training.data_phase import compare_inputs
 from parfocal.workflow.training.found import FoundDivergences
 from parfocal.workflow.training.judging import Noise, RemeasuredStep, Verdict
-from parfocal.workflow.training.nonfinite import first_nonfinite
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
 
@@ -70,7 +70,7 @@ class Passes:
         loss = side.loss_of(output, batch.label)
         value = float(side.backend.to_array(loss).reshape(-1)[0])
         if not math.isfinite(value):
-            where = first_nonfinite(side, batch)
+            where = self._where_not_finite(side, batch)
             raise InputError(
                 phrase(
                     "the loss of the reference is {value} at step {step}; the first that is not "
@@ -153,10 +153,16 @@ class Passes:
         self.add_count("outputs")
         self._report("forward", ("forward", name), what, observed, expected, verdict)
 
+    @staticmethod
+    def _where_not_finite(side: TrainingSide, batch: Batch) -> str:
+        arrays = arrays_of(batch.inputs)
+        found = first_nonfinite(side.backend, side.model, side.words, arrays, lambda: side.forward(batch))
+        return found or phrase("the loss of the {side} itself", side=side_name(side.words))
+
     def _judge_loss(self, own: float, value: float, batch: Batch) -> None:
         observed, expected = np.array(own, np.float32), np.array(value, np.float32)
         if not math.isfinite(own):
-            where = first_nonfinite(self.port, batch)
+            where = self._where_not_finite(self.port, batch)
             message = phrase(
                 "the port's loss is {own}; the first that is not finite is {where}", own=own, where=where
             )

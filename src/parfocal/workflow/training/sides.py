@@ -237,13 +237,7 @@ def make_sides(
     )
     sides = []
     for number, (words, model) in enumerate(zip(SIDES, models, strict=True)):
-        backend = registry.of(model)
-        if not backend.is_model(model):
-            raise InputError(
-                phrase(
-                    "the {words} is a {kind}, not a model", words=side_name(words), kind=type(model).__name__
-                )
-            )
+        backend = registry.of_model(model, side_name(words))
         side = TrainingSide(
             *(words, backend, model, losses[number]), clip=clips[number], accumulate=counts[number]
         )
