@@ -7,6 +7,7 @@ become the backend's own tensors, nested ones too; dtypes stay (ids stay integer
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -57,6 +58,33 @@ def arguments(inputs: Any, backend: Backend) -> Arguments:
             )
         return (), converted
     return (converted,), {}
+
+
+def check_names(given: Any, model: Any, words: str) -> None:
+    """Refuse inputs by names that the model does not take; what cannot be told is left to the model."""
+    forward = getattr(model, "forward", None)
+    if not isinstance(given, Mapping) or forward is None:
+        return
+    try:
+        parameters = inspect.signature(forward).parameters
+    except (TypeError, ValueError):  # code without a signature
+        return
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return
+    takes = [name for name, each in parameters.items() if each.kind is not each.POSITIONAL_ONLY]
+    unknown = [str(name) for name in given if name not in takes]
+    if unknown:
+        raise InputError(
+            phrase(
+                "the {words} takes no input called {unknown}; its names are: {takes}",
+                words=words,
+                unknown=", ".join(map(repr, unknown)),
+                takes=", ".join(takes) or phrase("none"),
+            ),
+            hint=phrase(
+                "leave the names out to pass inputs by position: --input float32[3,4], or a tuple in Python"
+            ),
+        )
 
 
 def convert(value: Any, backend: Backend) -> Any:

@@ -110,6 +110,14 @@ def test_the_seed_gives_the_same_report_twice(align):
     assert outputs[0] != outputs[2]
 
 
+def test_a_name_that_the_model_does_not_take_is_told_with_those_that_it_takes(align):
+    done = align("ref.py:build", "port.py:build", "--input", "x=float32[6,4]")
+    said = " ".join(done.err.split())
+    assert done.status == 2
+    assert "the reference takes no input called 'x'; its names are: input" in said
+    assert "leave the names out to pass inputs by position: --input float32[3,4]" in said
+
+
 def test_named_inputs_and_inputs_from_a_file(align, folder):
     names = ("--input", "x=float32[6,4]", "-i", "scale=float32[3]:1..2")
     assert align("ref.py:two", "port.py:two", *names).status == 0

@@ -20,7 +20,9 @@ def align(
     described: Annotated[
         list[str] | None,
         typer.Option(
-            "--input", "-i", help="A random input: x=float32[4,3,224,224], ids=int64[2,16]:0..1000."
+            "--input",
+            "-i",
+            help="A random input: float32[4,3,224,224] by position, ids=int64[2,16]:0..1000 by name.",
         ),
     ] = None,
     inputs: Annotated[

@@ -164,6 +164,7 @@ def _record_model(model: Any, given: Any, mode: Any, out: Path, options: dict[st
 
     check_mode(mode)
     backend = registry.of(model)
+    inputs.check_names(given, model, phrase("model to record"))
     args, kwargs = inputs.arguments(given, backend)
     modules = partial(backend.modules, model)
     with (

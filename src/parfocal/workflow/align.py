@@ -23,7 +23,7 @@ from parfocal.capture.nested_values import flatten_call, replace_call
 from parfocal.collecting import OF_MANY_CALLS, full_collections_put_off
 from parfocal.errors import EmptyComparisonError, InputError, TransferError, UnsupportedError
 from parfocal.explain.allowance import THOROUGH
-from parfocal.inputs import arguments, split
+from parfocal.inputs import arguments, check_names, split
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
@@ -245,6 +245,7 @@ def _sides(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) ->
         (reference, port), split(inputs), losses, ("reference", "port"), strict=True
     ):
         backend = registry.of_model(model, side_name(words))
+        check_names(given, model, side_name(words))
         sides.append(ModelSide(words, backend, model, _maker(backend, given, backward), own_loss))
     return sides[0], sides[1]
 

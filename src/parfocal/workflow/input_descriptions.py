@@ -39,7 +39,8 @@ def make_inputs(descriptions: list[str], seed: int, option: str = "--input") -> 
             raise InputError(
                 phrase("{option} {text} is not understood", option=option, text=repr(text)),
                 hint=phrase(
-                    "write name=dtype[shape], e.g. x=float32[4,3,224,224] or ids=int64[2,16]:0..1000"
+                    "write dtype[shape] or name=dtype[shape], e.g. float32[4,3,224,224] or "
+                    "ids=int64[2,16]:0..1000"
                 ),
             )
         shape = tuple(int(extent) for extent in found["shape"].split(",") if extent.strip())

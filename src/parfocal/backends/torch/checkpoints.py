@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import pickle
-import struct
 import re
+import struct
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext

@@ -13,7 +13,7 @@ HELP: dict[str, str] = {
     "Compare a port with its reference. Exit status 0 the same, 1 different, 2 a wrong call.": "比较移植模型与参考模型。退出码 0 一致，1 不一致，2 调用有误。",
     "file.py:build or package.module:build.": "file.py:build 或 package.module:build。",
     "The same, of the port.": "同上，移植一侧的。",
-    "A random input: x=float32[4,3,224,224], ids=int64[2,16]:0..1000.": "随机输入：x=float32[4,3,224,224]、ids=int64[2,16]:0..1000。",
+    "A random input: float32[4,3,224,224] by position, ids=int64[2,16]:0..1000 by name.": "随机输入：float32[4,3,224,224] 按位置，ids=int64[2,16]:0..1000 按名称。",
     "Inputs from an .npz, .npy or .safetensors.": "从 .npz、.npy 或 .safetensors 读取输入。",
     "eval, train or keep.": "eval、train 或 keep。",
     "Gradients too.": "也比较梯度。",

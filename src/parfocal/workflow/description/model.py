@@ -13,7 +13,8 @@ from parfocal.backends.building import LayerBuilder
 from parfocal.backends.checks import check_mode
 from parfocal.backends.protocol import Backend, Mode, StateTensor
 from parfocal.errors import UnsupportedError
-from parfocal.inputs import arguments
+from parfocal.inputs import arguments, check_names
+from parfocal.judge.verdict import side_name
 from parfocal.replay.observe import Observer
 from parfocal.replay.trace import Trace, Value
 from parfocal.replay.user_errors import INPUTS_HINT
@@ -82,7 +83,8 @@ class ModelDescription:
 
 def make_player(side: str, model: Any, inputs: Any) -> ModelSide:
     """``inputs``: None where the model will not be run."""
-    backend = registry.of(model)
+    backend = registry.of_model(model, side_name(side))
+    check_names(inputs, model, side_name(side))
     return ModelSide(side, backend, model, lambda: arguments(inputs, backend), None)
 
 
