@@ -38,6 +38,7 @@ LAUNCHED: dict[str, dict[str, Any]] = {
     "other rate": {"rate": 0.07},
     "clipped by hand": {"reduction": "mean", "clip": 0.5},
     "clipped": {"clip": 0.5},
+    "divided": {"divided": True, "sampler": "all"},
 }
 # In one process, with the batches of all ranks.
 SINGLE: dict[str, dict[str, Any]] = {

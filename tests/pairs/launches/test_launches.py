@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import parfocal as pf
+from parfocal.errors import UnsupportedError
 
 OK = None
 
@@ -119,6 +120,22 @@ def test_running_statistics_that_only_one_wrapper_broadcasts_are_noted(launches)
     notes = [each.message for each in report.findings if each.code == "dist.rank"]
     assert len(notes) == 1
     assert "all ranks of the reference begin with the buffers of rank 0" in notes[0]
+
+
+@pytest.mark.parametrize("name", ["plain", "the same samples"])
+def test_a_model_that_is_divided_over_ranks_is_no_data_parallel_one(launches, name):
+    divided = launches.path("paddle", 2, "divided")
+    whole = launches.path("torch", 1, "plain") if name == "plain" else launches.path("torch", 2, name)
+    for pair, side in (((whole, divided), "port"), ((divided, whole), "reference")):
+        with pytest.raises(UnsupportedError) as refused:
+            pf.compare(*pair)
+        assert f"the model of the {side} is divided over its 2 ranks" in refused.value.message
+        assert "0.weight" in refused.value.message
+
+
+def test_two_launches_that_divide_the_model_alike_are_compared_rank_by_rank(launches):
+    report = pf.compare(launches.path("torch", 2, "divided"), launches.path("paddle", 2, "divided"))
+    assert report.ok, str(report)
 
 
 def test_one_rank_alone_can_be_compared(launches):

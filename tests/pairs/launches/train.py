@@ -33,6 +33,7 @@ DEFAULTS: dict[str, Any] = {
     "loss": "mean",
     "tensors": "full",
     "clip": None,  # the largest norm of the gradients
+    "divided": False,  # each rank has a part of the hidden layer
 }
 
 
@@ -51,6 +52,13 @@ def first_weights() -> dict[str, np.ndarray]:
         "3.bias": (CLASSES,),
     }
     return {name: 0.5 * generator.standard_normal(shape).astype("float32") for name, shape in shapes.items()}
+
+
+def part_of(name: str, values: np.ndarray, rank: int, ranks: int) -> np.ndarray:
+    """A rank's part of a weight, where the hidden layer is divided."""
+    if name == "3.bias":
+        return values
+    return np.ascontiguousarray(np.split(values, ranks, axis=1 if name == "3.weight" else 0)[rank])
 
 
 def shares(job: dict[str, Any], rank: int, ranks: int) -> list[list[int]]:
@@ -96,13 +104,31 @@ def train_torch(job: dict[str, Any], rank: int, ranks: int) -> None:
                 self.running_var.lerp_(variance * count / (count - 1), self.momentum)
             return (given - mean) / (variance + self.eps).sqrt() * self.weight + self.bias
 
+    class Reduced(torch.autograd.Function):
+        """The sum over ranks, of which every rank sends its own gradient back."""
+
+        @staticmethod
+        def forward(context: Any, given: Any) -> Any:
+            whole = given.clone()
+            dist.all_reduce(whole)
+            return whole
+
+        @staticmethod
+        def backward(context: Any, gradient: Any) -> Any:
+            return gradient
+
+    class Row(torch.nn.Linear):
+        def forward(self, given: Any) -> Any:
+            return Reduced.apply(given @ self.weight.T) + self.bias
+
     synced = job["norm"] == "synced" and ranks > 1
     made = SyncedBatchNorm1d if synced else torch.nn.BatchNorm1d
     norm = torch.nn.Identity() if job["norm"] is None else made(HIDDEN)
-    net = torch.nn.Sequential(
-        torch.nn.Linear(WIDTH, HIDDEN), norm, torch.nn.Tanh(), torch.nn.Linear(HIDDEN, CLASSES)
-    )
+    hidden, last = (HIDDEN // ranks, Row) if job["divided"] else (HIDDEN, torch.nn.Linear)
+    net = torch.nn.Sequential(torch.nn.Linear(WIDTH, hidden), norm, torch.nn.Tanh(), last(hidden, CLASSES))
     weights = first_weights()
+    if job["divided"]:
+        weights = {name: part_of(name, values, rank, ranks) for name, values in weights.items()}
     with torch.no_grad():
         for name, parameter in net.named_parameters():
             if name in weights:
@@ -111,7 +137,7 @@ def train_torch(job: dict[str, Any], rank: int, ranks: int) -> None:
                     parameter.mul_(1.5)
     model: Any = net
     by_hand = ranks > 1 and job["reduction"] != "wrapper"
-    if ranks > 1 and not by_hand:
+    if ranks > 1 and not by_hand and not job["divided"]:
         model = DistributedDataParallel(net)
     optimizer = torch.optim.SGD(net.parameters(), job["rate"], momentum=MOMENTUM)
     inputs, labels = data()
@@ -164,13 +190,31 @@ def train_paddle(job: dict[str, Any], rank: int, ranks: int) -> None:
             self._variance.set_value(kept * self._variance + (1 - kept) * variance.detach())
             return (given - mean) / (variance + self._epsilon).sqrt() * self.weight + self.bias
 
+    class Reduced(paddle.autograd.PyLayer):
+        """The sum over ranks, of which every rank sends its own gradient back."""
+
+        @staticmethod
+        def forward(context: Any, given: Any) -> Any:
+            whole = given.clone()
+            dist.all_reduce(whole)
+            return whole
+
+        @staticmethod
+        def backward(context: Any, gradient: Any) -> Any:
+            return gradient.clone()
+
+    class Row(paddle.nn.Linear):
+        def forward(self, given: Any) -> Any:
+            return Reduced.apply(given @ self.weight) + self.bias
+
     synced = job["norm"] == "synced" and ranks > 1
     made = SyncedBatchNorm1D if synced else paddle.nn.BatchNorm1D
     norm = paddle.nn.Identity() if job["norm"] is None else made(HIDDEN)
-    net = paddle.nn.Sequential(
-        paddle.nn.Linear(WIDTH, HIDDEN), norm, paddle.nn.Tanh(), paddle.nn.Linear(HIDDEN, CLASSES)
-    )
+    hidden, last = (HIDDEN // ranks, Row) if job["divided"] else (HIDDEN, paddle.nn.Linear)
+    net = paddle.nn.Sequential(paddle.nn.Linear(WIDTH, hidden), norm, paddle.nn.Tanh(), last(hidden, CLASSES))
     weights = first_weights()
+    if job["divided"]:
+        weights = {name: part_of(name, values, rank, ranks) for name, values in weights.items()}
     for name, parameter in net.named_parameters():
         if name in weights:
             value = weights[name].T if name.endswith("weight") else weights[name]
@@ -178,7 +222,7 @@ def train_paddle(job: dict[str, Any], rank: int, ranks: int) -> None:
             parameter.set_value(np.ascontiguousarray(factor * value).astype("float32"))
     model: Any = net
     by_hand = ranks > 1 and job["reduction"] != "wrapper"
-    if ranks > 1 and not by_hand:
+    if ranks > 1 and not by_hand and not job["divided"]:
         model = paddle.DataParallel(net)
     clip = None if job["clip"] is None else paddle.nn.ClipGradByGlobalNorm(job["clip"])
     optimizer = paddle.optimizer.Momentum(job["rate"], MOMENTUM, parameters=net.parameters(), grad_clip=clip)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 TEXTS = {
+    "the model of the {side} is divided over its {ranks} ranks: they get the same batch and have other values of {path}; such a launch cannot be compared with whole models yet": "{side}的模型分在它的 {ranks} 个进程上：各进程得到相同的批次，而 {path} 的值不同；这样的启动目前还不能与完整的模型比较",
+    "record it in one process, or compare two launches that divide the model alike": "请在一个进程中录制，或比较两次以同样方式划分模型的启动",
     "rank with the others": "进程间比较",
     "ranks with each other": "进程间比较",
     "parameter {path} of rank {rank}": "进程 {rank} 的参数 {path}",

@@ -25,6 +25,7 @@ from parfocal.workflow.recorded_runs.backward import compare_backward
 from parfocal.workflow.recorded_runs.buffers import compare_buffers, compare_initial_buffers
 from parfocal.workflow.recorded_runs.call_errors import CallErrors, jump
 from parfocal.workflow.recorded_runs.data import compare_data
+from parfocal.workflow.recorded_runs.division import refuse_divided
 from parfocal.workflow.recorded_runs.followed import LIMIT, own_scores
 from parfocal.workflow.recorded_runs.forward import compare_forward
 from parfocal.workflow.recorded_runs.gradients import compare_gradients
@@ -141,6 +142,8 @@ def _steps_of(launches: Launches, gathered: _Gathered) -> Iterator[Steps]:
         if ours is None or theirs is None:
             continue
         found = launches.pairs(ours, theirs)
+        if not gathered.memories:  # the first step that both have
+            refuse_divided(found)
         if any(left.trace.nodes and right.trace.nodes for left, right in found):
             gathered.add(StageOutcome(left_out=launches.cannot_gather(ours, theirs)))
             yield found
