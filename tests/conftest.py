@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from parfocal.attempts import STRICT
+from parfocal.judge.evidence import EVIDENCE
+from parfocal.judge.verdict import Cause, Claim, Grounds, Way
 from parfocal.phrases import VARIABLE
 
 os.environ[STRICT] = "1"  # also for the commands that tests start
@@ -25,23 +27,25 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cold: processes start as users' do, with everything still to load")
 
 
-def _note_proofs() -> None:
-    import parfocal.judge.verdict as v
+def _hold_against_the_register() -> None:
+    """Every cause that any test brings about is proven, or likely, as the register says."""
+    proven, likely = Claim.proven, Claim.likely
 
-    former = v.Cause.__post_init__
+    def declared_proven(claim: Claim, way: Way, before: float, after: float) -> Cause:
+        assert way in EVIDENCE[claim.code].proven, (
+            f"{claim.code} is {way.value}: add that to judge/evidence.py"
+        )
+        return proven(claim, way, before, after)
 
-    def noted(self):
-        former(self)
-        with open(os.environ["PARFOCAL_PROOFS"], "a") as f:
-            f.write(
-                f"{self.code} {(self.proof.way if self.proof else self.rests_on).value.replace(' ', '_')}\n"
-            )
+    def declared_likely(claim: Claim, rests_on: Grounds) -> Cause:
+        known = EVIDENCE[claim.code].likely
+        assert rests_on in known, f"{claim.code} rests on {rests_on.value}: add that to judge/evidence.py"
+        return likely(claim, rests_on)
 
-    v.Cause.__post_init__ = noted
+    Claim.proven, Claim.likely = declared_proven, declared_likely  # type: ignore[method-assign]
 
 
-if os.environ.get("PARFOCAL_PROOFS"):
-    _note_proofs()
+_hold_against_the_register()
 
 
 def pytest_collection_finish() -> None:

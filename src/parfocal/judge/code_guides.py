@@ -19,7 +19,7 @@ class CodeGuide:
     fix: str
 
 
-# How causes are proved. A cause that was only read, not tested, says so in its message.
+# How causes are proved, where they are: ``evidence.EVIDENCE`` says where they are only likely.
 COPIED = phrase(
     "The weights are copied in the other way and the module is run again: it then "
     "gives the reference's output."

@@ -9,8 +9,10 @@ import sys
 
 from parfocal.judge.code_guides import GUIDES
 from parfocal.judge.codes import CODES
+from parfocal.judge.evidence import EVIDENCE
 from parfocal.locale import ENGLISH
 from parfocal.phrases import joined, phrase, translate
+from parfocal.report.wording import GROUNDS, WAYS
 
 FIELD, FILE = "`report.first.cause.code`", "`parfocal/judge/codes.py`"
 
@@ -67,9 +69,25 @@ def _entry(name: str) -> list[str]:
         "",
         phrase("- {told}", told=phrase("**What you see**: {symptom}", symptom=guide.symptom)),
         phrase("- {told}", told=phrase("**Proof**: {proof}", proof=guide.proof)),
+        *(phrase("- {told}", told=each) for each in _evidence(name)),
         phrase("- {told}", told=phrase("**Fix**: {fix}", fix=guide.fix)),
         phrase("- {told}", told=phrase("**Phases**: {phases}", phases=joined(", ", code.phases))),
     ]
+
+
+def _evidence(name: str) -> list[str]:
+    """How it is proven, and where it is only likely."""
+    evidence = EVIDENCE.get(name)
+    if evidence is None:
+        return [phrase("**A note, never a cause**: nothing is proven of it")]
+    lines = []
+    if evidence.proven:
+        ways = joined("; ", (WAYS[way] for way in evidence.proven))
+        lines.append(phrase("**A cause where it is**: {ways}", ways=ways))
+    if evidence.likely:
+        grounds = joined("; ", (GROUNDS[each] for each in evidence.likely))
+        lines.append(phrase("**Only likely where it is**: {grounds}", grounds=grounds))
+    return lines
 
 
 def _example(example: str) -> str:

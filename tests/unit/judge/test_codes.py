@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -9,10 +10,13 @@ import pytest
 
 from parfocal.judge.code_guides import GUIDES
 from parfocal.judge.codes import CODES
+from parfocal.judge.evidence import EVIDENCE
 from parfocal.judge.verdict import PHASES, Cause, Grounds, Proof, Way
 from parfocal.report.codes_page import TITLES, page
 
 ROOT = Path(__file__).parents[3]
+SOURCES = ROOT / "src" / "parfocal"
+FINDINGS_ALONE = {"weight.idle", "weight.computed"}  # registered, and told as notes only
 FILES = ("data.pkl", "data.safetensors")  # names of files that look like codes
 FINDINGS = ("input.spelling", "loss.unseen", "data.dtype")  # worth knowing, never a cause
 WRITTEN = re.compile(rf'"((?:{"|".join(TITLES)})\.[a-z_]+)"')
@@ -67,3 +71,35 @@ def test_the_page_is_made_from_the_register(language: str, file: str) -> None:
     text = page(language)
     assert (ROOT / "docs" / file).read_text(encoding="utf-8") == text, "run `make docs`"
     assert all(f"### `{name}`" in text for name in CODES)
+
+
+def test_every_code_says_how_it_is_proven_or_what_it_rests_on() -> None:
+    assert EVIDENCE.keys() <= CODES.keys()
+    assert CODES.keys() - EVIDENCE.keys() == FINDINGS_ALONE
+    for name, evidence in EVIDENCE.items():
+        assert evidence.proven or evidence.likely, name
+        assert Grounds.NOT_SAID not in evidence.likely, name
+
+
+def test_no_figure_of_a_proof_is_written_into_the_code() -> None:
+    """A score before or after is measured: no call that makes a proof is given a number as it stands."""
+    written, made = [], 0
+    for file in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in ("proven", "Proof", "judged_updates") or (name == "judged" and len(node.args) == 5):
+                made += 1
+                figures = node.args[1:3]
+                if any(isinstance(each, ast.Constant) for each in figures):
+                    written.append(f"{file.name}:{node.lineno}")
+    assert written == []
+    assert made > 40  # the search finds them
+
+
+def test_the_search_for_written_figures_can_fail() -> None:
+    (call,) = ast.parse("claim.proven(Way.REPLAYED, 9.0, 0.0)").body
+    assert isinstance(call, ast.Expr)
+    assert isinstance(call.value, ast.Call)
+    assert all(isinstance(each, ast.Constant) for each in call.value.args[1:3])

@@ -6,6 +6,9 @@ TEXTS = {
     # the page
     "**What you see**: {symptom}": "**现象**：{symptom}",
     "**Proof**: {proof}": "**证明**：{proof}",
+    "**A cause where it is**: {ways}": "**以下情形称为原因**：{ways}",
+    "**Only likely where it is**: {grounds}": "**以下情形仅为可能原因**：{grounds}",
+    "**A note, never a cause**: nothing is proven of it": "**只是说明，从不作为原因**：对它没有任何证明",
     "**Fix**: {fix}": "**修复**：{fix}",
     "**Phases**: {phases}": "**阶段**：{phases}",
     "For example: {example}.": "例如：{example}。",
