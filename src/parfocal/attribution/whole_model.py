@@ -116,8 +116,9 @@ class WholeModelResults:
         if ours is not None and theirs is not None:
             arrays = views.apply(entry.target_view, theirs), views.apply(entry.source_view, ours)
             return self._end("gradient", entry.source, entry.target, arrays)
-        present = theirs if ours is None else ours
-        if present is None or not np.any(present):
+        # of a stack of which only some parts were used, as of experts, the others have zeros
+        view, present = (entry.target_view, theirs) if ours is None else (entry.source_view, ours)
+        if present is None or not np.any(views.apply(view, present)):
             return None
         lacking = Remark.NO_GRADIENT_IN_REFERENCE if ours is None else Remark.NO_GRADIENT_IN_PORT
         measure = replace(

@@ -170,7 +170,11 @@ def stacked_choice(found: StackedSeries, stack_is_reference: bool) -> Choice:
 
 
 def _lists(pool: Sequence[Unit]) -> Iterator[list[Series]]:
-    """The series of every list, the innermost list first; then single layers that stand side by side."""
+    """The series of every list, the innermost list first; then single layers that stand side by side.
+
+    Lists of one length in one module (``gates.0``, ``ups.0``, ...) are tried together before each by itself:
+    a stack that one of them would fill may be another's.
+    """
     numbered: dict[tuple[str, str], dict[int, Unit]] = {}
     for unit in pool:
         for match in NUMBER.finditer(unit.path):
@@ -181,12 +185,24 @@ def _lists(pool: Sequence[Unit]) -> Iterator[list[Series]]:
         units = tuple(unit for _, unit in sorted(members.items()))
         if len(units) > 1 and len({unit.key for unit in units}) == 1 and units[0].required:
             groups.setdefault((head, len(units)), []).append(Series(units))
-    yield from (groups[key] for key in sorted(groups, key=lambda key: -len(key[0])))
+    beside_each_other: dict[tuple[str, int], list[tuple[str, int]]] = {}
+    for head, count in groups:
+        beside_each_other.setdefault((_owner_of_list(head), count), []).append((head, count))
+    for head, count in sorted(groups, key=lambda key: -len(key[0])):
+        lists = beside_each_other.pop((_owner_of_list(head), count), [])
+        if len(lists) > 1:
+            yield [series for key in lists for series in groups[key]]
+        yield groups[head, count]
     beside: dict[str, list[Series]] = {}
     for unit in pool:
         if unit.required:
             beside.setdefault(unit.path.rpartition(".")[0], []).append(Series((unit,)))
     yield from (group for group in beside.values() if len(group) <= 2 * MOST_SERIES)
+
+
+def _owner_of_list(head: str) -> str:
+    """The module that a list belongs to: ``mlp`` of ``mlp.gates.``."""
+    return head.rstrip(".").rpartition(".")[0]
 
 
 def _size(unit: Unit) -> int:
