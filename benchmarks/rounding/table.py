@@ -10,7 +10,7 @@ class Op:
     """One op of both frameworks; a framework may have several for it, or none.
 
     ``torch``: names of ``torch.ops.aten`` with their overloads; ``paddle``: names of ``paddle._C_ops``,
-    special methods of a tensor, or functions of paddle by their full names, where they compute by several ops.
+    special methods of a tensor, or functions of paddle by their full names, where they take several ops.
     """
 
     torch: tuple[str, ...] = ()
