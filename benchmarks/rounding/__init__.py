@@ -7,9 +7,9 @@ are made here, whatever the machine:
              frameworks that compute the same then give the same bits, or nearly always: the last bits of
              float64 differ as well, and in one of some hundred million cases rounding does not hide that.
 ``noisy:N``  the same, and every result is then moved by up to one unit in the last place, by a pattern that
-             follows from the seed N, the side, the place in the tensor and the value. A call that is repeated
-             gives the same bits again, as on a processor. What is exact (a sum of small integers, a zero) is
-             left alone, as it is exact on every processor.
+             follows from the seed N, the side and the value. A call that is repeated gives the same bits
+             again, and equal values stay equal, as on a processor. What is exact (a sum of small integers, a
+             zero) is left alone, as it is exact on every processor.
 
 ``OPS`` (table.py) says which ops. Each becomes three: widen what comes in, compute, narrow what comes out.
 These are steps of the framework's own graph, so that backward is in float64 and rounded once as well, and

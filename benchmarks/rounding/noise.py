@@ -14,12 +14,13 @@ LARGEST = {"float16": 0x7BFF, "bfloat16": 0x7F7F, "float32": 0x7F7FFFFF}  # bits
 def move(bits: Array, exact: Array, dtype: str, key: int) -> None:
     """Moves numbers by one unit in the last place, down or up, or not at all: a third each.
 
+    Equal numbers are moved alike: what is given the same twice gives the same twice, as on a processor.
     ``bits``: the numbers' memory as unsigned integers, changed in place; ``exact``: which are left alone.
     """
     bits, exact = np.atleast_1d(bits, exact)
     drawn = bits.reshape(-1).astype(np.uint32)
     drawn *= np.uint32(2654435761)
-    drawn ^= np.arange(bits.size, dtype=np.uint32) * np.uint32(2246822519) + np.uint32(key)
+    drawn ^= np.uint32(key)
     for shift, factor in ((15, 2246822519), (13, 3266489917), (16, 1)):
         drawn ^= drawn >> np.uint32(shift)
         drawn *= np.uint32(factor)

@@ -100,7 +100,7 @@ def _narrow_dtype(args: Any, kwargs: Any) -> Any:
 
 def _expanded(args: Any, dtype: Any, key: int | None) -> Any:
     """Two tensors in one shape: an op of its own, whose backward sums in float64."""
-    if len(args) < 2 or not all(isinstance(each, paddle.Tensor) for each in args[:2]):
+    if len(args) < 2 or not all(isinstance(each, paddle.Tensor) and each.dtype == dtype for each in args[:2]):
         return args
     shapes = [tuple(each.shape) for each in args[:2]]
     if shapes[0] == shapes[1] or 0 in shapes[0] + shapes[1]:
@@ -135,9 +135,12 @@ def _widened(value: Any, dtype: Any, key: int | None) -> Any:
 
 
 def _moved_gradient(dtype: Any, key: int, gradient: Any) -> Any:
-    """What is narrowed next: already so, and moved. Under noise no gradient is differentiated once more."""
+    """What is narrowed next: already so, and moved. A step that can be differentiated once more."""
     with paddle.no_grad():
-        return _cast(_narrowed(gradient.detach(), dtype, key), FLOAT64)
+        moved = _cast(_narrowed(gradient.detach(), dtype, key), FLOAT64)
+        change = moved - gradient.detach()
+        finite = bool(paddle.isfinite(change).all())
+    return gradient + change if finite else gradient
 
 
 def _narrowed(value: Any, dtype: Any, key: int | None) -> Any:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from types import CodeType
 from typing import Any
 
 import torch
@@ -22,6 +23,8 @@ from .table import OPS, Op
 NARROW = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 BITS = {torch.float32: torch.int32, torch.bfloat16: torch.int16, torch.float16: torch.int16}
 KEY = "AutogradCPU"
+eval_frame = torch._C._dynamo.eval_frame
+SKIPPED = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP)
 HIDDEN = "<frozen rounding>"  # whoever asks where in the user's code a call was made is not told this file
 
 
@@ -61,8 +64,18 @@ def _kernel(op: Op, own: Any, key: int | None) -> Callable[..., Any]:
         narrow = _narrowed(found, dtype, key)
         return narrow if bias is None else narrow + bias.view(-1, *(1,) * (narrow.dim() - 2))
 
-    call.__code__ = call.__code__.replace(co_filename=HIDDEN)
+    call.__code__ = _hidden(call.__code__)
     return call
+
+
+def _hidden(code: CodeType) -> CodeType:
+    """Under no file of ours, and nothing that ``torch.compile`` looks into."""
+    found = code.replace(
+        co_filename=HIDDEN,
+        co_consts=tuple(_hidden(each) if isinstance(each, CodeType) else each for each in code.co_consts),
+    )
+    eval_frame.set_code_exec_strategy(found, SKIPPED)
+    return found
 
 
 def _narrow_dtype(args: Any, kwargs: Any) -> Any:
@@ -119,5 +132,5 @@ def _narrowed(value: Any, dtype: Any, key: int | None) -> Any:
     return narrow
 
 
-for _each in (_narrow_dtype, _tensors, _widened, _moved_gradient, _narrowed):
-    _each.__code__ = _each.__code__.replace(co_filename=HIDDEN)
+for _each in (_narrow_dtype, _tensors, _widened, _moved_gradient, _narrowed, move):
+    _each.__code__ = _hidden(_each.__code__)

@@ -53,7 +53,7 @@ SUMS = (
         _names("tensor.stat.var tensor.stat.std var std"),
     ),
     Op(_names("linalg_vector_norm norm.Scalar norm.ScalarOpt_dim"), _names("p_norm frobenius_norm l1_norm")),
-    Op((), _names("squared_l2_norm clip_by_norm")),
+    Op((), ("squared_l2_norm",)),
     Op(_names("prod prod.dim_int cumsum cumprod trace"), _names("prod cumsum cumprod trace")),
     Op(_names("logsumexp logcumsumexp"), _names("logsumexp logcumsumexp")),
     Op(_names("avg_pool1d avg_pool2d avg_pool3d"), _names("pool2d pool3d lp_pool2d")),
