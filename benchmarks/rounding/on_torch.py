@@ -48,7 +48,10 @@ def _kernel(op: Op, own: Any, key: int | None) -> Callable[..., Any]:
         dtype = _narrow_dtype(args, kwargs)
         if dtype is None:
             return own.call_boxed(keys, *args, **kwargs)
-        bias = None if op.torch_adds is None else args[op.torch_adds]
+        adds = (
+            op.torch_adds is not None and dtype is torch.float32
+        )  # in half precision paddle adds it at once
+        bias = args[op.torch_adds] if adds else None
         if bias is not None:
             args = (*args[: op.torch_adds], None, *args[op.torch_adds + 1 :])
         wide = [_widened(each, dtype, key) for each in args]
