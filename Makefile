@@ -10,6 +10,11 @@ TEST_PROCESSES ?= 3
 CPU     ?=
 THREADS ?= 1
 ON      := $(if $(CPU),$(BIN)/python -m benchmarks.processors $(CPU) --threads $(THREADS) --)
+# ``make sweep ROUNDING=equal`` (or noisy:1): the same at an extreme of rounding (benchmarks/rounding), which writes
+# its page into build/
+ROUNDING ?=
+ON       += $(if $(ROUNDING),$(BIN)/python -m benchmarks.rounding $(ROUNDING) --)
+page      = $(if $(ROUNDING),--output build/$(subst :,-,$(ROUNDING))-$(1).md)
 # Tests are spread one by one: who has none left takes half of what another still has to do.
 PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 # processor:threads, and what to test on each
@@ -20,7 +25,14 @@ NUMBERS := $(patsubst %,tests/unit/judge/test_%.py,floors loops metrics_edges me
            tests/compat/padiff/test_single_step.py tests/pairs/align/test_floors.py \
            tests/pairs/workflow/test_noise.py
 
-.PHONY: help demo browser test test-portable test-numbers style lint format wheel bench bench-faults bench-recorded bench-training screenshot docs pages site sweep clean
+# at which extremes all tests are run, and for which other seeds the part that compares numbers
+EXTREMES       ?= equal noisy:1
+ROUNDING_TESTS ?= tests
+SEEDS          ?= noisy:2 noisy:3
+ROUNDED        := $(NUMBERS) tests/compat/test_opinion.py tests/pairs/align tests/pairs/rounding \
+                  tests/pairs/training/test_lbfgs.py
+
+.PHONY: help demo browser test test-portable test-numbers test-rounding test-rounding-numbers style lint format wheel bench bench-faults bench-recorded bench-training screenshot docs pages site sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -60,6 +72,21 @@ test-portable: $(SETS)  ## run all tests as on other processors, with other numb
 test-numbers: PORTABLE_TESTS := $(NUMBERS)
 test-numbers: $(SETS)  ## the part of test-portable that hangs most on the order of sums
 
+# at-noisy-1: all tests with noise of seed 1; part-at-noisy-2: the part that compares numbers
+AT_ALL  := $(addprefix at-,$(subst :,-,$(EXTREMES)))
+AT_PART := $(addprefix part-at-,$(subst :,-,$(SEEDS)))
+.PHONY: $(AT_ALL) $(AT_PART)
+$(AT_ALL): at-%: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.rounding $(subst -,:,$*) -- $(PYTEST) -n $(TEST_PROCESSES) $(ROUNDING_TESTS)
+
+$(AT_PART): part-at-%: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.rounding $(subst -,:,$*) -- $(PYTEST) -n $(TEST_PROCESSES) $(ROUNDED)
+
+test-rounding: $(AT_ALL) $(AT_PART)  ## run all tests at both extremes of rounding, and some for more seeds (-k: whatever fails)
+
+test-rounding-numbers: ROUNDING_TESTS := $(ROUNDED)
+test-rounding-numbers: $(AT_ALL)  ## the part of test-rounding that compares numbers
+
 style: $(BIN)/ruff  ## format check and lint, which need no framework
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -77,10 +104,11 @@ bench: $(READY)  ## print the benchmark tables (ratios, best of n)
 	$(ON) $(BIN)/python -m benchmarks
 
 sweep: $(READY)  ## noise of correct pairs and scores of planted faults, as on several processors, into docs/noise.md
-	$(BIN)/python -m benchmarks.sweep $(if $(CPU),--processors $(CPU))
+	$(if $(ROUNDING),$(BIN)/python -m benchmarks.rounding $(ROUNDING) --) \
+	  $(BIN)/python -m benchmarks.sweep $(if $(CPU),--processors $(CPU),$(if $(ROUNDING),--processors native)) $(call page,noise)
 
 bench-faults: $(READY)  ## seeded faults: parfocal and the tools before it, into docs/faults.md
-	$(ON) $(BIN)/python -m benchmarks.faults
+	$(ON) $(BIN)/python -m benchmarks.faults $(if $(ROUNDING),--tools parfocal) $(call page,faults)
 
 wheel: $(READY)  ## build dist/*.whl and try it in an empty environment
 	rm -rf dist build/empty
@@ -90,10 +118,10 @@ wheel: $(READY)  ## build dist/*.whl and try it in an empty environment
 	cd build && empty/bin/parfocal doctor
 
 bench-training: $(READY)  ## planted mistakes in trainings, with clean twins, into docs/training-faults.md
-	$(ON) env OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.training_faults
+	$(ON) env OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.training_faults $(call page,training-faults)
 
 bench-recorded: $(READY)  ## pairs of recorded runs with and without a mistake, into docs/recorded-runs.md
-	$(ON) env OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.recorded_runs
+	$(ON) env OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.recorded_runs $(call page,recorded-runs)
 
 screenshot: $(READY) browser  ## take the pictures of the HTML report that the documentation shows
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.browser.screenshot docs/images

@@ -22,6 +22,7 @@ _RULE = re.compile(r"[-: |]+")
 
 def write_page(path: Path, text: str) -> None:
     """The page, and beside it the Chinese one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     path.with_suffix(".zh.md").write_text(chinese(text), encoding="utf-8")
 

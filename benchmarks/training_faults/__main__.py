@@ -19,6 +19,9 @@ def main(arguments: list[str] | None = None) -> int:
         "--only", default="", help="mistakes whose name or family contains this; writes no page"
     )
     parser.add_argument("--seeds", type=int, default=10, help="of every clean twin")
+    parser.add_argument(
+        "--output", type=Path, default=PAGE, help="the page to write (docs/training-faults.md)"
+    )
     options = parser.parse_args(arguments)
     chosen = [
         each
@@ -36,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     text = page(answers, alarms, len(twins), options.seeds)
     print(text)
     if not options.only:
-        write_page(PAGE, text)
+        write_page(options.output, text)
     return 1 if alarms else 0
 
 

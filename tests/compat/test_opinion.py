@@ -51,6 +51,11 @@ class Paddle(paddle.nn.Layer):
 X = floats(5, 64)
 
 
+def rounded(linear):
+    """Right, and never to the bit: every result is two units in the last place too large."""
+    linear.register_forward_post_hook(lambda layer, given, output: output * (1 + 2.0**-22))
+
+
 def own_line(capsys):
     printed, own = capsys.readouterr()
     assert "parfocal: " not in printed  # what the old tools print is theirs
@@ -93,7 +98,9 @@ TOOLS = pytest.mark.parametrize("tool", [padiff, single_step, backwards, ppautod
 
 @TOOLS
 def test_a_correct_pair_that_fails_is_within_rounding(tool, capsys):
-    assert tool(Torch(), Paddle(), atol=0.0) is False
+    port = Paddle()
+    rounded(port.first)
+    assert tool(Torch(), port, atol=0.0) is False
     found = WITHIN.search(own_line(capsys))
     assert found
     assert 0 < float(found.group(1)) <= 4
@@ -168,6 +175,7 @@ def test_the_models_are_left_as_the_tool_leaves_them(tool, monkeypatch):
         paddle.seed(0)
         random.seed(0)
         models = TorchNormed(), PaddleNormed()
+        rounded(models[1].first)
         assert tool(*models, atol=0.0) is False
         found.append([*(state(model) for model in models), {"drawn": np.array([random.random()]),
                       "torch": torch.rand(3).numpy(), "paddle": paddle.rand([3]).numpy()}])  # fmt: skip
@@ -179,7 +187,9 @@ def test_the_models_are_left_as_the_tool_leaves_them(tool, monkeypatch):
 
 @pytest.mark.filterwarnings(TRAINING_WARNING)
 def test_running_statistics_that_the_tool_moved_are_not_held_against_a_correct_pair(capsys):
-    assert ppautodiff(TorchNormed(), PaddleNormed(), atol=0.0) is False
+    port = PaddleNormed()
+    rounded(port.first)
+    assert ppautodiff(TorchNormed(), port, atol=0.0) is False
     assert WITHIN.search(own_line(capsys))
 
 
@@ -187,6 +197,7 @@ def test_running_statistics_that_the_tool_moved_are_not_held_against_a_correct_p
 def test_dropout_at_work_is_no_rounding(training, capsys):
     module = torch.nn.Sequential(torch.nn.Linear(64, 8), torch.nn.Dropout(0.5))
     layer = paddle.nn.Sequential(paddle.nn.Linear(64, 8), paddle.nn.Dropout(0.5))
+    rounded(layer[0])
     for model in (module, layer):
         model.train() if training else model.eval()
     assert autodiff(layer, module, X) is False
@@ -242,6 +253,7 @@ def test_what_goes_wrong_meanwhile_is_told():
 
 def test_dumps_are_judged_by_their_values(capsys):
     module, layer = Torch(), Paddle()
+    rounded(layer.first)
     assert padiff(module, layer, atol=1e-4)
     proxies = create_model(module, "base"), create_model(layer, "raw")
     for proxy, given in zip(proxies, inputs(X), strict=True):

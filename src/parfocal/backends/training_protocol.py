@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from parfocal.backends.histories import History
     from parfocal.backends.protocol import Array
 
 
@@ -116,6 +117,12 @@ class UpdatingBackend(Protocol):
 
     def exchange_optimizer_state(self, optimizer: Any, state: Any) -> Any:
         """Give the optimizer another state; returns the one it had."""
+
+    def optimizer_history(self, optimizer: Any, model: Any) -> History | None:
+        """What one that asks for the loss anew remembers of its steps; None: nothing, or not known."""
+
+    def write_optimizer_history(self, optimizer: Any, model: Any, history: History) -> None:
+        """It remembers this instead; arrays by the paths of its own parameters."""
 
     def clipped_by_optimizer(self, optimizer: Any, model: Any) -> dict[str, Array] | None:
         """Parameter path -> gradient as the optimizer's own clipping leaves it; None: it clips nothing."""

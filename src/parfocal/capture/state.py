@@ -143,7 +143,7 @@ class StateListener:
                     self._marked[key] = None
                     found.append(_KeptState(*key, None, tied_to=tensor.tied_to))
                 continue
-            kept = session.marks.leaf(tensor.value, turned=tensor.path in self._matrices())
+            kept = session.marks.leaf(tensor.value, turned=tensor.path in self._matrices(), updated=True)
             if isinstance(kept, TensorValue) and kept is not self._marked.get(key):
                 self._marked[key] = kept
                 found.append(_KeptState(*key, kept))
@@ -208,7 +208,8 @@ class StateListener:
         """What is kept of a tensor or array; None of one that is not there."""
         if value is None:
             return None
-        return self._session.keeper.leaf(value, turned=path in self._matrices() and len(np.shape(value)) == 2)
+        turned = path in self._matrices() and len(np.shape(value)) == 2
+        return self._session.keeper.leaf(value, turned=turned, updated=True)
 
     def _append(self, moment: Moment, found: Sequence[_KeptState]) -> None:
         """Append the records of what was kept, all at once.

@@ -45,6 +45,40 @@ def test_mistakes_are_named(changed: dict[str, Any], phase: str, code: str) -> N
     assert (report.first.step, report.first.phase, report.first.cause.code) == (0, phase, code)
 
 
+class Forgetful(paddle_optim.LBFGS):
+    """Remembers nothing of the step before."""
+
+    def step(self, closure: Any) -> Any:
+        self.state.clear()
+        return super().step(closure)
+
+
+class Slower(paddle_optim.LBFGS):
+    """Goes a thousandth too far from its fifth step on, by the directions that it remembers."""
+
+    taken = 0
+
+    def step(self, closure: Any) -> Any:
+        self.taken += 1
+        if self.taken > 5:
+            self.state["H_diag"] = self.state["H_diag"] * 1.001
+            self.state["old_sk"] = [each * 1.001 for each in self.state["old_sk"]]
+        return super().step(closure)
+
+
+@pytest.mark.parametrize(("optimizer", "step"), [(Forgetful, 1), (Slower, 5)])
+def test_what_goes_wrong_between_steps_is_found_at_its_step(optimizer: Any, step: int) -> None:
+    """The port begins every step with what the reference remembers: what it makes of that is not hidden."""
+    settings = {"learning_rate": 0.1, "max_iter": 4}
+    report = compare(
+        lambda parameters: torch_optim.LBFGS(parameters, **DESCENT),
+        lambda parameters: optimizer(parameters=parameters, **settings),
+        steps=12,
+        data=[BATCH] * 12,
+    )
+    assert (report.first.step, report.first.phase) == (step, "optimizer")
+
+
 def test_another_rule_is_named() -> None:
     report = compare(
         lambda parameters: torch_optim.LBFGS(parameters, **DESCENT),

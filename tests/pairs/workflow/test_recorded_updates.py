@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import paddle
 import pytest
 import torch
 
-from tests.pairs.workflow.recordings import compare_sides, digest
+import parfocal as pf
+from tests.pairs.workflow.recordings import Side, compare_sides, digest
 from tests.pairs.workflow.test_recorded_training import (
     BATCHES,
     EITHER,
@@ -213,3 +215,22 @@ def test_averaged_descent_is_recorded_as_it_takes_effect(
         assert report.ok, str(report)
     else:
         assert (report.first.phase, report.first.cause.code) == ("optimizer", "optim.weight_decay")
+
+
+@EITHER
+def test_an_update_of_which_a_few_rows_show_is_seen(tensors: str, tmp_path: Path) -> None:
+    """Paddle's updates move no counter of changes: all values are looked at, not some."""
+    indices = np.array([[3, 5], [7, 11]])
+    models = torch.nn.Embedding(500, 64), paddle.nn.Embedding(500, 64)
+    pf.transfer(*models)
+    sides = [
+        Side(models[0], lambda output, target: output.sum(), lambda m: torch.optim.SGD(m.parameters(), 0.1)),
+        Side(
+            models[1],
+            lambda output, target: output.sum(),
+            lambda m: paddle.optimizer.SGD(0.1, parameters=m.parameters()),
+        ),
+    ]
+    report = compare_sides(tmp_path, *sides, [(indices, indices)] * 2, tensors=tensors)
+    assert report.ok, report
+    assert report.coverage.count("updates of parameters")

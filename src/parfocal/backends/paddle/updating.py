@@ -10,6 +10,7 @@ import numpy as np
 import paddle
 
 from parfocal.backends.copying import cloned
+from parfocal.backends.histories import History, Parameters, read_history, write_history
 from parfocal.backends.paddle.schedules import Scheduling
 from parfocal.backends.paddle.training import SETTINGS, SLOTS, STEP_COUNTS
 from parfocal.backends.protocol import Array
@@ -27,6 +28,19 @@ POWERS: dict[str, tuple[tuple[str, int | float, int], ...]] = {
 # Where a rate is kept; Rprop begins its step sizes with one of its own.
 RATES = ("_learning_rate", "_learning_rate_map", "_initial_learning_rate")
 ARGUMENTS = {"n": "batch_num"}  # attributes of an optimizer that its constructor calls otherwise
+# What LBFGS remembers: common name -> its own.
+HISTORY = {
+    "direction": "d",
+    "gradient": "prev_flat_grad",
+    "products": "ro",
+    "scale": "H_diag",
+    "gradient_changes": "old_yk",
+    "weight_changes": "old_sk",
+    "rate": "alpha",
+    "loss": "prev_loss",
+    "iterations": "n_iter",
+    "evaluations": "func_evals",
+}
 SHARED_SETTINGS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
 CLIPS = {"global_norm": "ClipGradByGlobalNorm", "norm": "ClipGradByNorm", "value": "ClipGradByValue"}
 
@@ -86,6 +100,20 @@ class Updating(Scheduling):
             if value is not None:
                 setattr(optimizer, name, value)
         return before
+
+    def optimizer_history(self, optimizer: Any, model: Any) -> History | None:
+        if self.optimizer_kind(optimizer) != "LBFGS":
+            return None
+        return read_history(optimizer.state, HISTORY, self._joined(optimizer, model), self.to_array)
+
+    def write_optimizer_history(self, optimizer: Any, model: Any, history: History) -> None:
+        joined = self._joined(optimizer, model)
+        write_history(history, optimizer.state, HISTORY, joined, self.from_array)
+
+    def _joined(self, optimizer: Any, model: Any) -> Parameters:
+        """The parameters in the order in which LBFGS joins them."""
+        paths = {id(parameter): path for path, _, parameter in self._parameters(optimizer, model)}
+        return [(paths[id(each)], self.shape(each)) for each in optimizer._params]
 
     def clipped_by_optimizer(self, optimizer: Any, model: Any) -> dict[str, Array] | None:
         groups = optimizer._param_groups

@@ -10,12 +10,26 @@ from typing import Any
 import torch
 
 from parfocal.backends.copying import cloned
+from parfocal.backends.histories import History, Parameters, read_history, write_history
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.schedules import Scheduling
 from parfocal.backends.torch.training import DECAYS, SETTINGS, SLOTS
 
 # Common kind -> the class that is written; a kind that is not here is written as it is.
 CLASSES = {"Momentum": "SGD", "RMSProp": "RMSprop"}
+# What LBFGS remembers: common name -> its own.
+HISTORY = {
+    "direction": "d",
+    "gradient": "prev_flat_grad",
+    "products": "ro",
+    "scale": "H_diag",
+    "gradient_changes": "old_dirs",
+    "weight_changes": "old_stps",
+    "rate": "t",
+    "loss": "prev_loss",
+    "iterations": "n_iter",
+    "evaluations": "func_evals",
+}
 SHARED_SETTINGS = {"lr": "lr", "weight_decay": "weight_decay"}
 
 
@@ -65,6 +79,22 @@ class Updating(Scheduling):
                 del group[key]
             group.update(kept)
         return before
+
+    def optimizer_history(self, optimizer: Any, model: Any) -> History | None:
+        if self.optimizer_kind(optimizer) != "LBFGS":
+            return None
+        return read_history(
+            optimizer.state[optimizer._params[0]], HISTORY, self._joined(optimizer, model), self.to_array
+        )
+
+    def write_optimizer_history(self, optimizer: Any, model: Any, history: History) -> None:
+        joined = self._joined(optimizer, model)
+        write_history(history, optimizer.state[optimizer._params[0]], HISTORY, joined, self.from_array)
+
+    def _joined(self, optimizer: Any, model: Any) -> Parameters:
+        """The parameters in the order in which LBFGS joins them."""
+        paths = {id(parameter): path for path, _, parameter in self._parameters(optimizer, model)}
+        return [(paths[id(each)], self.shape(each)) for each in optimizer._params]
 
     def clipped_by_optimizer(self, optimizer: Any, model: Any) -> dict[str, Array] | None:
         return None

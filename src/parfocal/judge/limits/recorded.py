@@ -14,6 +14,11 @@ GIVEN = Limit(
     "Units in the last place that count as given to a call whose inputs agree exactly.",
     "docs/recorded-runs.md: 0 of 120 correct pairs are called different; not swept over other values.",
 )
+WEIGHTS_BETWEEN = Limit(
+    2.0,
+    "Times farther apart that weights may be as a step begins than they were as the last one ended: they are "
+    "the same, measured again.",
+)
 CLEARLY_WORSE = Limit(
     10.0,
     "Times worse another computation of batch statistics must fit.",

@@ -207,6 +207,7 @@ LIMITS = {
     "What decides about two recorded runs, of which no call can be repeated, and about accepted folders.": "判定两份记录（其中的调用无法重做）以及验收文件夹所用的数。",
     "Times the relative error a call was given that a correct call may add to it.": "正确的调用可以在所得相对误差之上增加的倍数。",
     "Units in the last place that count as given to a call whose inputs agree exactly.": "输入完全一致的调用，视为得到的末位单位数。",
+    "Times farther apart that weights may be as a step begins than they were as the last one ended: they are the same, measured again.": "某步开始时权重的相差最多可为上一步结束时的多少倍：两者是同一组权重，只是再次测量。",
     "Times worse another computation of batch statistics must fit.": "批统计量的另一种算法必须差多少倍。",
     "Batches of the reference that are looked through for the port's.": "在参考侧寻找移植侧批次时所看的批次数。",
     "Parameters from which on one factor is no chance.": "同一个倍数从多少个参数起不是偶然。",

@@ -24,6 +24,7 @@ from parfocal.workflow.pictures import with_few_pictures
 from parfocal.workflow.recorded_runs.backward import compare_backward
 from parfocal.workflow.recorded_runs.buffers import compare_buffers, compare_initial_buffers
 from parfocal.workflow.recorded_runs.call_errors import CallErrors, jump
+from parfocal.workflow.recorded_runs.chaos import explained, note_drift
 from parfocal.workflow.recorded_runs.data import compare_data
 from parfocal.workflow.recorded_runs.division import refuse_divided
 from parfocal.workflow.recorded_runs.followed import LIMIT, own_scores
@@ -64,6 +65,8 @@ STAGES: tuple[Stage, ...] = (
     compare_buffers,
     compare_logs,
 )
+# What does not depend on weights: asked also where those say nothing any more.
+WITHOUT_WEIGHTS: tuple[Stage, ...] = (compare_settings, compare_data, compare_rate)
 
 
 def compare(
@@ -90,11 +93,16 @@ def compare(
     gathered.add(StageOutcome(left_out=launches.left_out))
     for steps in _steps_of(launches, gathered):
         pairs = [gathered.pair(ours, theirs, dict(layers or {})) for ours, theirs in steps]
-        for stage in STAGES:
-            for pair in pairs:
-                gathered.add(stage(pair, gathered.diverged))
         for pair in pairs:
-            gathered.add_calls(pair)
+            note_drift(pair)
+        for stage in WITHOUT_WEIGHTS if gathered.chaotic else STAGES:
+            for pair in pairs:
+                gathered.add_unless_chaos(pair, stage(pair, gathered.diverged))
+            if gathered.chaotic and stage not in WITHOUT_WEIGHTS:
+                break
+        for pair in pairs:
+            if not gathered.chaotic:
+                gathered.add_calls(pair)
             gathered.add(StageOutcome(findings=tuple(interruptions(pair))))
     if not gathered.pairs:
         raise EmptyComparisonError(
@@ -179,6 +187,7 @@ class _Gathered:
     limit: float = 0.0
     followed: bool = False
     memories: dict[int, StageMemory] = field(default_factory=dict)  # by rank
+    chaotic: bool = False  # from the present step on: weights say nothing any more
     steps: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 
     def pair(self, ours: RecordedStep, theirs: RecordedStep, layers: Mapping[str, str]) -> StepPair:
@@ -199,6 +208,12 @@ class _Gathered:
             of = (known.of or 0) + (each.of or 0)
             self.compared[each.what] = Compared(each.what, known.count + each.count, of or None)
         self.left_out += [each for each in outcome.left_out if each not in self.left_out]
+
+    def add_unless_chaos(self, pair: StepPair, outcome: StageOutcome) -> None:
+        """Where the first differences are no more than chaos, no weights say anything any more."""
+        chaos = None if self.diverged or self.chaotic else explained(pair, outcome)
+        self.chaotic = self.chaotic or chaos is not None
+        self.add(outcome if chaos is None else chaos.told())
 
     def note_step(self, ours: StepRecords | None, theirs: StepRecords | None, together: bool) -> None:
         """``together``: a rank that only one run has is no step that only one has."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import Distances, RelativeDistance, lies_otherwise, tie_values
 
 Vector = NDArray[np.float64]
+Moment = Literal["before", "after"]
 SMALLEST_UNIT = limits.recorded.SMALLEST_UNIT.value
 AGREEING = limits.recorded.AGREEING.value
 
@@ -59,6 +61,8 @@ class StageMemory:
     updates: dict[str, tuple[Vector, Vector]] = field(default_factory=dict)  # the last, as projections
     rates: tuple[float | None, float | None] = (None, None)  # of the port and the reference, at that update
     gradients: dict[str, Vector] = field(default_factory=dict)  # of the port at the last step, as projections
+    starts: list[float] = field(default_factory=list)  # how far apart the weights were as each step began
+    ends: list[float] = field(default_factory=list)  # and as it ended
     causes: set[str] = field(default_factory=set)  # told already, of rates and updates
 
 
@@ -131,13 +135,14 @@ class StepPair:
     def parameters(self) -> list[ParameterTie]:
         return tie_parameters(self.reference, self.port, self._calls)
 
-    def weight_error(self, tie: ParameterTie) -> RelativeDistance | None:
-        """How far apart a parameter's values are at the beginning of the step."""
+    def weight_error(self, tie: ParameterTie, moment: Moment = "before") -> RelativeDistance | None:
+        """How far apart a parameter's values are at the beginning of the step, or after its update."""
         ours, theirs = self.reference.parameters.get(tie.reference), self.port.parameters.get(tie.port)
-        if ours is None or theirs is None or ours.before is None or theirs.before is None:
+        own, other = getattr(theirs, moment, None), getattr(ours, moment, None)
+        if own is None or other is None:
             return None
-        lies = arrangement_of(tie, self.reference, self.port, theirs.before, ours.before)
-        return self.distances.between(theirs.before, ours.before, lies=lies)
+        lies = arrangement_of(tie, self.reference, self.port, own, other)
+        return self.distances.between(own, other, lies=lies)
 
     @cached_property
     def output_error(self) -> float:

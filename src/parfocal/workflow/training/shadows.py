@@ -1,8 +1,8 @@
 """How exact an update is that computes its loss several times: the reference's own, begun a little beside.
 
 Such an update (LBFGS) follows no rule that could be computed again from one gradient. Its rounding is
-measured instead: the reference makes the same step from weights moved by one unit in the last place, with a
-history of its own, as the port has one of its own.
+measured instead: the reference makes the same step from weights moved by one unit in the last place. Where
+the port cannot be given what the reference's optimizer remembers, it remembers its own steps, and so do they.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ class ShadowUpdates:
     counters: list[dict[str, Any]] = field(default_factory=list)
     generator: np.random.Generator = field(default_factory=lambda: np.random.default_rng(SEED))
 
-    def run(self) -> list[Arrays]:
-        """Weights after the present step, one set for every shadow; the reference is as it was."""
+    def run(self, *, led: bool) -> list[Arrays]:
+        """Weights after the present step, one set for every shadow; the reference is as it was.
+
+        ``led``: every step begins with what the reference remembers.
+        """
         side, backend = self.side, self.side.backend
-        if not self.states:
+        if led or not self.states:
             self.states = [backend.copied_optimizer_state(side.optimizer) for _ in range(COUNT)]
             self.counters = [side.counters() for _ in range(COUNT)]
         weights, buffers = side.arrays("parameter", copy=True), side.arrays("buffer", copy=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -170,7 +170,7 @@ class UpdatePhase:
             for path in self.carrier.parameters
             if all(source in present for source in self.carrier.sources(path))
         }
-        nudged = self.shadows.run() if reference.evaluates else []
+        nudged = self.shadows.run(led=self._lead_history()) if reference.evaluates else []
         reference.update()
         own = self.rates[-1][1]
         differ = any(abs(own[path] - rate) > RATE * abs(rate) for path, rate in rates.items())
@@ -223,6 +223,32 @@ class UpdatePhase:
             )
         self._judge_updates(evidence, known)
         self._lead_state(ours, outcomes[0], rates)
+
+    def _lead_history(self) -> bool:
+        """The port's optimizer remembers what the reference's does, where both remember the same.
+
+        Each would drift by itself otherwise: LBFGS divides by products of differences of gradients, and
+        what rounding makes of one step would be held against the port in all that follow.
+        """
+        reference, port = self.reference, self.port
+        if not port.evaluates:
+            return False
+        ours = reference.backend.optimizer_history(reference.optimizer, reference.model)
+        theirs = port.backend.optimizer_history(port.optimizer, port.model)
+        if ours is None or theirs is None:
+            return False
+        paths = list(next(iter(theirs.vectors.values()))[0])
+        kept = len(theirs.products)  # it may remember fewer steps
+        vectors = {
+            name: [self.carrier.carried(paths, dict(each)) for each in series[-kept:]]
+            for name, series in ours.vectors.items()
+        }
+        if any(each.keys() != set(paths) for series in vectors.values() for each in series):
+            return False
+        port.backend.write_optimizer_history(
+            port.optimizer, port.model, replace(ours, vectors=vectors, products=ours.products[-kept:])
+        )
+        return True
 
     def _slots_after(self, rates: dict[str, float], theirs: dict[str, Arrays]) -> dict[str, Arrays]:
         """The reference's slots after the update, by the port's paths and names."""
