@@ -98,13 +98,20 @@ class Surgery(Models, ModuleCopies):
 
     def make_bare(self, twin: Any) -> None:
         for part in twin.sublayers(include_self=True):
-            drop_own_hooks(part._forward_pre_hooks, part._forward_pre_hooks_with_kwargs_flag)
-            drop_own_hooks(part._forward_post_hooks, part._forward_post_hooks_always_called)
-        twin.clear_gradients(set_to_zero=False)
+            drop_own_hooks(part._forward_pre_hooks, *_flags(part, "_forward_pre_hooks_with_kwargs_flag"))
+            drop_own_hooks(part._forward_post_hooks, *_flags(part, "_forward_post_hooks_always_called"))
+        for parameter in twin.parameters():
+            if parameter.trainable:
+                parameter.clear_gradient(False)
 
     def convert(self, twin: Any, dtype: str) -> Any:
         twin._to_impl(dtype=dtype, floating_only=True)  # Layer.to makes floats of indices and masks too
         return twin
+
+
+def _flags(layer: Any, name: str) -> list[Any]:
+    """What a layer notes of its hooks under a name, in versions of paddle that do."""
+    return [getattr(layer, name)] if hasattr(layer, name) else []
 
 
 def _rounded(level: str, dtype: str) -> AbstractContextManager[None]:
@@ -114,8 +121,7 @@ def _rounded(level: str, dtype: str) -> AbstractContextManager[None]:
     of kernels for lower precision are. Gradients are rounded on their way back in the same places.
     """
     names = PRODUCTS + (FOLLOWING if level == "O2" else ())
-    there = [name for name in names if hasattr(paddle._C_ops, name)]
-    return exchanged(paddle._C_ops, there, partial(_called, dtype))
+    return exchanged(paddle._C_ops, names, partial(_called, dtype))
 
 
 def _called(dtype: str, kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

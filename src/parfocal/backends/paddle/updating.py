@@ -77,8 +77,9 @@ class Updating(Scheduling):
         copied = type(optimizer._accumulators)(dict)
         copied.update(accumulators)
         masters = {name: tensor.clone() for name, tensor in optimizer._master_weights.items()}
+        known = getattr(optimizer, "_already_create_accumulator", None)  # 2.6 asks the accumulators
         history = cloned(getattr(optimizer, "state", None), self.is_tensor)  # of LBFGS
-        return copied, set(optimizer._already_create_accumulator), masters, history
+        return copied, None if known is None else set(known), masters, history
 
     def exchange_optimizer_state(self, optimizer: Any, state: Any) -> Any:
         before = tuple(getattr(optimizer, name, None) for name in KEPT)

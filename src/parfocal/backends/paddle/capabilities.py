@@ -1,0 +1,37 @@
+"""What the installed PaddlePaddle has, asked once when the backend is loaded.
+
+What differs between versions is looked for here, and never told by a version's number. Whoever needs it
+takes the other way where it is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+import paddle
+
+_SAMPLE = paddle._C_ops.empty([1], paddle.float32, paddle.CPUPlace())
+_BEFORE = signature(paddle.nn.Layer.register_forward_pre_hook).parameters
+_AFTER = signature(paddle.nn.Layer.register_forward_post_hook).parameters
+
+
+def _goes_back(view: Callable[[Any, list[int]], Any]) -> bool:
+    tensor = paddle._C_ops.empty([1], paddle.float32, paddle.CPUPlace())
+    tensor.stop_gradient = False
+    try:
+        paddle.grad([view(tensor, [1])], [tensor])
+    except RuntimeError:  # no such kernel
+        return False
+    return True
+
+
+# A tensor hands out its memory with its strides, to be written too.
+EXPORTS_MEMORY = hasattr(_SAMPLE.get_tensor(), "_to_dlpack_versioned")
+# Hooks that go before the user's own, see keyword arguments, and are called when a call raises.
+HOOKS_AROUND_CALLS = {"prepend", "with_kwargs"} <= _BEFORE.keys() and "always_call" in _AFTER
+# ``tensor.dtype`` is paddle's own object, so that a look at its identity is enough.
+ONE_OBJECT_A_DTYPE = _SAMPLE.dtype is paddle.float32
+# A view of a tensor is a step of the graph that a backward pass goes through.
+VIEWS_GO_BACK = _goes_back(paddle._C_ops.view_shape)
