@@ -24,24 +24,24 @@ _set: set[_Mark] = set()
 _replaced: list[Any] = []
 
 
-def by_order(layer: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> Iterator[Any]:
+def by_order(module: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> Iterator[Any]:
     """With paddle's own hooks, which can be told their place."""
-    yield layer.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
-    yield layer.register_forward_post_hook(end, always_call=True)
+    yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
+    yield module.register_forward_post_hook(end, always_call=True)
 
 
-def by_mark(layer: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> Iterator[Any]:
-    """With a hook that only marks the layer; what calls layers with hooks is replaced as long as there is one.
+def by_mark(module: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> Iterator[Any]:
+    """With a hook that only marks the layer; meanwhile, what calls layers with hooks is replaced.
 
     Before 3.3 a hook can neither go before the user's nor is it called when a call raises, and in 2.6 it is
     not told of keyword arguments.
     """
 
-    def mark(layer: Any, inputs: Any) -> None:
+    def mark(called: Any, inputs: Any) -> None:
         """Nothing: what it stands for is done around all hooks."""
 
     _pairs[mark] = begin, end
-    yield _Mark(layer.register_forward_pre_hook(own_hook(mark)))
+    yield _Mark(module.register_forward_pre_hook(own_hook(mark)))
 
 
 set_hooks = by_order if HOOKS_AROUND_CALLS else by_mark

@@ -153,7 +153,9 @@ class Tensors:
     def alias(self, tensor: Any) -> Any:
         # paddle.reshape would hand back the very same object, and view refuses what is empty
         shape = tensor.shape
-        return tensor.clone() if 0 in shape else getattr(paddle._C_ops, _VIEW)(tensor, shape)
+        if 0 in shape:
+            return paddle._C_ops.assign(tensor)
+        return getattr(paddle._C_ops, _VIEW)(tensor, shape)
 
     def duplicate(self, tensor: Any) -> Any:
         copied = tensor.detach().clone()
