@@ -18,7 +18,7 @@ import paddle
 from paddle.base import core
 
 from parfocal.backends.checks import as_native, check_write, dtype_name, no_dtype
-from parfocal.backends.paddle.capabilities import ONE_OBJECT_A_DTYPE, VIEWS_GO_BACK
+from parfocal.backends.paddle.capabilities import ONE_OBJECT_A_DTYPE, VIEWS_KEEP_NOTHING
 from parfocal.backends.paddle.exchanging import exchanged
 from parfocal.backends.paddle.memory import MEMORY_TYPES, Addressed, shared
 from parfocal.backends.protocol import Array
@@ -48,7 +48,7 @@ def has_memory(tensor: Any) -> bool:
 
 _HOST = paddle.CPUPlace()
 _FLOAT32 = paddle.float32
-_VIEW = "view_shape" if VIEWS_GO_BACK else "reshape"
+_VIEW = "view_shape" if VIEWS_KEEP_NOTHING else "reshape"
 _same_dtype = operator.is_ if ONE_OBJECT_A_DTYPE else operator.eq
 
 
