@@ -43,7 +43,15 @@ BITS: dict[str, tuple[str, Any]] = {
 
 def has_memory(tensor: Any) -> bool:
     """Whether a tensor holds values; paddle calls one without elements uninitialised too."""
-    return tensor._is_initialized() or tensor.size == 0
+    return tensor._is_initialized() or (tensor.size == 0 and _is_somewhere(tensor))
+
+
+def _is_somewhere(tensor: Any) -> bool:
+    """Whether a tensor without elements was made; older versions raise when asked where another is."""
+    try:
+        return tensor.place is not None
+    except RuntimeError:
+        return False
 
 
 _HOST = paddle.CPUPlace()
