@@ -20,7 +20,11 @@ NUMBERS := $(patsubst %,tests/unit/judge/test_%.py,floors loops metrics_edges me
            tests/compat/padiff/test_single_step.py tests/pairs/align/test_floors.py \
            tests/pairs/workflow/test_noise.py
 
-.PHONY: help demo browser test test-portable test-numbers style lint format wheel bench bench-faults bench-recorded bench-training screenshot docs pages site sweep clean
+# What test-versions runs, and with which pairs; all of them, if nothing is said, and then it writes the page.
+VERSIONS      ?=
+VERSION_TESTS ?=
+
+.PHONY: help demo browser test test-versions test-portable test-numbers style lint format wheel bench bench-faults bench-recorded bench-training screenshot docs pages site sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -59,6 +63,9 @@ test-portable: $(SETS)  ## run all tests as on other processors, with other numb
 
 test-numbers: PORTABLE_TESTS := $(NUMBERS)
 test-numbers: $(SETS)  ## the part of test-portable that hangs most on the order of sums
+
+test-versions: $(READY)  ## run the tests with other versions of paddle and torch, into docs/versions.md
+	$(BIN)/python -m tests.versions $(VERSIONS) $(if $(VERSION_TESTS),--tests $(VERSION_TESTS))
 
 style: $(BIN)/ruff  ## format check and lint, which need no framework
 	$(BIN)/ruff format --check .

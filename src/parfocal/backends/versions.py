@@ -8,7 +8,11 @@ import sys
 from parfocal.phrases import phrase, said
 
 # The oldest and the newest that ``make test-versions`` has run with; docs/versions.md has what came out.
-TESTED: dict[str, tuple[str, str]] = {"paddle": ("2.6.2", "3.3.1"), "torch": ("2.13.0", "2.13.0")}
+TESTED: dict[str, tuple[str, str]] = {
+    "paddle": ("2.6.2", "3.3.1"),
+    "torch": ("2.13.0", "2.13.0"),
+    "numpy": ("1.26.4", "2.4.6"),
+}
 
 
 def untested(name: str, version: str) -> str:
