@@ -12,6 +12,7 @@ from packaging.specifiers import SpecifierSet
 
 from parfocal.backends import registry, versions
 from parfocal.phrases import said
+from tests.versions import page
 from tests.versions.declared import PACKAGES, Lack, installed, table
 from tests.versions.page import CHINESE, ENGLISH
 from tests.versions.pairs import PAIRS, ROOT
@@ -96,13 +97,15 @@ def test_the_tested_range_is_that_of_the_pairs_and_of_the_package() -> None:
     assert versions._numbers(least["numpy"]) == versions._numbers(versions.TESTED["numpy"][0])[:2]
 
 
-def test_the_page_is_of_what_is_declared() -> None:
+def test_the_page_is_of_what_is_declared_and_noted() -> None:
     for words, name in ((ENGLISH, "versions.md"), (CHINESE, "versions.zh.md")):
-        page = (ROOT / "docs" / name).read_text(encoding="utf-8")
-        for low, high in versions.TESTED.values():
-            assert f"{low}–{high}" in page
-        for lack in table():
-            assert (lack.what if words is ENGLISH else lack.chinese) in page
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == page.page(page.rows(), words)
+
+
+def test_nothing_that_is_noted_failed() -> None:
+    for row in page.rows():
+        assert row.results.keys() <= page.SUITES.keys()
+        assert not [suite for suite, result in row.results.items() if result.failed], row.pair
 
 
 @pytest.mark.parametrize(
