@@ -21,9 +21,9 @@ KINDS = sorted(memory.MEMORY_TYPES)
 def older(monkeypatch):
     """The paddle backend as it is loaded where paddle has less."""
     monkeypatch.setattr(tensors, "shared", memory.addressed)
+    monkeypatch.setattr(tensors, "EXPORTS_MEMORY", False)
     monkeypatch.setattr(tensors, "_same_dtype", operator.eq)
-    monkeypatch.setattr(tensors, "_FLOAT32", object())  # no dtype is this one
-    monkeypatch.setattr(tensors, "_VIEW", "reshape")
+    monkeypatch.setattr(tensors, "VIEWS_KEEP_NOTHING", False)
     monkeypatch.setattr(watch.Watching, "set_hooks", staticmethod(layer_hooks.by_mark))
     return registry.get("paddle")
 

@@ -26,6 +26,13 @@ def _keeps_input(view: Callable[[Any, list[int]], Any]) -> bool:
     return bool(kept)
 
 
+def _rounds_to(dtype: str) -> bool:
+    """Whether three quarters of the way to the next number of the dtype become that number."""
+    digits = {"float16": 10, "bfloat16": 7}[dtype]
+    tensor = paddle.to_tensor([1 + 0.75 * 2.0**-digits], "float32", paddle.CPUPlace())
+    return bool(tensor.astype(dtype).astype("float32").item() > 1)
+
+
 # A tensor hands out its memory with its strides, to be written too.
 EXPORTS_MEMORY = hasattr(_SAMPLE.get_tensor(), "_to_dlpack_versioned")
 # Hooks that go before the user's own, see keyword arguments, and are called when a call raises.
@@ -34,3 +41,5 @@ HOOKS_AROUND_CALLS = {"prepend", "with_kwargs"} <= _BEFORE.keys() and "always_ca
 ONE_OBJECT_A_DTYPE = _SAMPLE.dtype is paddle.float32
 # A view of a tensor needs no values to go back, so the tensor may be changed in place meanwhile.
 VIEWS_KEEP_NOTHING = not _keeps_input(paddle._C_ops.view_shape)
+# Dtypes that a cast rounds to. Before 3.1 it cuts off what is too much of a float16, in 2.6 of a bfloat16 too.
+ROUNDED = frozenset(dtype for dtype in ("float16", "bfloat16") if _rounds_to(dtype))

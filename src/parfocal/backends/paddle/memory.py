@@ -24,7 +24,7 @@ MEMORY_TYPES = {
 _DLPACK_CPU = (1, 0)
 
 
-class _Exported:
+class Exported:
     """The memory of a tensor on the CPU as NumPy asks for it, and as nothing frees it.
 
     The tensor's own ``__dlpack__`` gives the same, but asks a lot about devices first.
@@ -70,7 +70,7 @@ class Addressed:
 
 def exported(tensor: Any, name: str) -> Array:
     """The tensor's memory by DLPack. ``name`` is that of its dtype."""
-    return np.from_dlpack(_Exported(tensor))
+    return np.from_dlpack(Exported(tensor))
 
 
 def addressed(tensor: Any, name: str) -> Array:

@@ -8,14 +8,16 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
+import numpy as np
 import paddle
 
 from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.module_copies import ModuleCopies
 from parfocal.backends.muting import rate_of
+from parfocal.backends.paddle.capabilities import ROUNDED
 from parfocal.backends.paddle.exchanging import exchanged
 from parfocal.backends.paddle.models import Models
-from parfocal.backends.paddle.tensors import widened
+from parfocal.backends.paddle.tensors import BITS, widened
 
 _DROPPING = (
     *("dropout", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"),
@@ -129,9 +131,33 @@ def _called(dtype: str, kernel: Callable[..., Any], *args: Any, **kwargs: Any) -
     return _lowered(kernel(*given, **{name: _lowered(value, dtype) for name, value in kwargs.items()}), dtype)
 
 
+def _nearest(tensor: Any, dtype: str) -> Any:
+    if dtype in ROUNDED:
+        return tensor.astype(dtype).astype("float32")
+    return _Nearest.apply(tensor, dtype)
+
+
+class _Nearest(paddle.autograd.PyLayer):
+    """Values and gradients rounded to a dtype to which paddle's own cast does not round."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, dtype: str) -> Any:
+        ctx.dtype = dtype
+        return _rounded_values(tensor, dtype)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return _rounded_values(gradient, ctx.dtype)
+
+
+def _rounded_values(tensor: Any, dtype: str) -> Any:
+    lower = np.dtype(BITS[dtype][1] if dtype in BITS else dtype)
+    return paddle.to_tensor(tensor.numpy().astype(lower).astype("float32"), place=tensor.place)
+
+
 def _lowered(value: Any, dtype: str) -> Any:
     if isinstance(value, paddle.Tensor):
-        return value.astype(dtype).astype("float32") if value.dtype == paddle.float32 else value
+        return _nearest(value, dtype) if value.dtype == paddle.float32 else value
     if isinstance(value, (list, tuple)):
         return type(value)(_lowered(each, dtype) for each in value)
     return value

@@ -18,9 +18,9 @@ import paddle
 from paddle.base import core
 
 from parfocal.backends.checks import as_native, check_write, dtype_name, no_dtype
-from parfocal.backends.paddle.capabilities import ONE_OBJECT_A_DTYPE, VIEWS_KEEP_NOTHING
+from parfocal.backends.paddle.capabilities import EXPORTS_MEMORY, ONE_OBJECT_A_DTYPE, VIEWS_KEEP_NOTHING
 from parfocal.backends.paddle.exchanging import exchanged
-from parfocal.backends.paddle.memory import MEMORY_TYPES, Addressed, shared
+from parfocal.backends.paddle.memory import MEMORY_TYPES, Addressed, Exported, addressed, shared
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
 from parfocal.phrases import phrase
@@ -56,7 +56,6 @@ def _is_somewhere(tensor: Any) -> bool:
 
 _HOST = paddle.CPUPlace()
 _FLOAT32 = paddle.float32
-_VIEW = "view_shape" if VIEWS_KEEP_NOTHING else "reshape"
 _same_dtype = operator.is_ if ONE_OBJECT_A_DTYPE else operator.eq
 
 
@@ -108,7 +107,7 @@ class Tensors:
         on_cpu = tensor.place.is_cpu_place()
         usual = on_cpu and tensor.dtype is _FLOAT32 and tensor.is_dense() and tensor._is_initialized()
         if usual and not copy:  # asked for many times
-            return shared(tensor, "float32")
+            return np.from_dlpack(Exported(tensor)) if EXPORTS_MEMORY else addressed(tensor, "float32")
         plain = self._dense(tensor)
         array = self._view(plain if on_cpu else plain.detach().cpu())
         return np.array(array, copy=True, order="C") if copy and on_cpu else array
@@ -163,7 +162,9 @@ class Tensors:
         shape = tensor.shape
         if 0 in shape:
             return paddle._C_ops.assign(tensor)
-        return getattr(paddle._C_ops, _VIEW)(tensor, shape)
+        if VIEWS_KEEP_NOTHING:
+            return paddle._C_ops.view_shape(tensor, shape)
+        return paddle._C_ops.transpose(tensor, list(range(len(shape))))
 
     def duplicate(self, tensor: Any) -> Any:
         copied = tensor.detach().clone()
