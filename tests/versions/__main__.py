@@ -18,11 +18,6 @@ from xml.etree import ElementTree
 from tests.versions import page
 from tests.versions.pairs import ENVIRONMENTS, PAIRS, ROOT, Pair, environment
 
-# What a version says of itself, and no test is about.
-IGNORED = (
-    "ignore:Op `<class 'type'>` is executed through:DeprecationWarning",  # Adagrad of paddle 2.6
-)
-
 
 def main() -> int:
     arguments = argparse.ArgumentParser(prog="python -m tests.versions", description=__doc__)
@@ -47,7 +42,7 @@ def run(pair: Pair, tests: list[str], processes: str) -> bool:
     found = ENVIRONMENTS / pair.name / "results.xml"
     found.unlink(missing_ok=True)
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", processes]
-    command += ["--dist", "worksteal", f"--junitxml={found}", *(f"-W{each}" for each in IGNORED), *tests]
+    command += ["--dist", "worksteal", f"--junitxml={found}", *tests]
     ended = subprocess.run(command, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False)
     if ended.returncode not in (0, 1):
         raise SystemExit(f"{pair.name}: pytest ended with {ended.returncode}")

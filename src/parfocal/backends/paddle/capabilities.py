@@ -41,5 +41,5 @@ HOOKS_AROUND_CALLS = {"prepend", "with_kwargs"} <= _BEFORE.keys() and "always_ca
 ONE_OBJECT_A_DTYPE = _SAMPLE.dtype is paddle.float32
 # A view of a tensor needs no values to go back, so the tensor may be changed in place meanwhile.
 VIEWS_KEEP_NOTHING = not _keeps_input(paddle._C_ops.view_shape)
-# Dtypes that a cast rounds to. Before 3.1 it cuts off what is too much of a float16, in 2.6 of a bfloat16 too.
+# Dtypes that a cast on the CPU rounds to. 3.0 cuts off what is too much of a float16, 2.6 of a bfloat16 too.
 ROUNDED = frozenset(dtype for dtype in ("float16", "bfloat16") if _rounds_to(dtype))

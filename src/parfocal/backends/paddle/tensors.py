@@ -164,7 +164,7 @@ class Tensors:
             return paddle._C_ops.assign(tensor)
         if VIEWS_KEEP_NOTHING:
             return paddle._C_ops.view_shape(tensor, shape)
-        return paddle._C_ops.transpose(tensor, list(range(len(shape))))
+        return paddle._C_ops.reshape(tensor, shape)
 
     def duplicate(self, tensor: Any) -> Any:
         copied = tensor.detach().clone()
