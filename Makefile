@@ -32,7 +32,11 @@ SEEDS          ?= noisy:2 noisy:3
 ROUNDED        := $(NUMBERS) tests/compat/test_opinion.py tests/pairs/align tests/pairs/rounding \
                   tests/pairs/training/test_lbfgs.py
 
-.PHONY: help demo browser test test-portable test-numbers test-rounding test-rounding-numbers style lint format wheel bench bench-faults bench-recorded bench-training screenshot docs pages site sweep clean
+# What test-versions runs, and with which pairs; all of them, if nothing is said, and then it writes the page.
+VERSIONS      ?=
+VERSION_TESTS ?=
+
+.PHONY: help demo browser test test-portable test-numbers test-rounding test-rounding-numbers test-versions style lint format wheel bench bench-faults bench-recorded bench-training screenshot docs pages site sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -86,6 +90,9 @@ test-rounding: $(AT_ALL) $(AT_PART)  ## run all tests at both extremes of roundi
 
 test-rounding-numbers: ROUNDING_TESTS := $(ROUNDED)
 test-rounding-numbers: $(AT_ALL)  ## the part of test-rounding that compares numbers
+
+test-versions: $(READY)  ## run the tests with other versions of paddle and torch, into docs/versions.md
+	$(BIN)/python -m tests.versions $(VERSIONS) $(if $(VERSION_TESTS),--tests $(VERSION_TESTS))
 
 style: $(BIN)/ruff  ## format check and lint, which need no framework
 	$(BIN)/ruff format --check .

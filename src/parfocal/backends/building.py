@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from parfocal.backends.module_tree import ModuleTree
@@ -129,12 +130,21 @@ def spelt(prefix: str, kind: Any, keywords: Mapping[str, Any], always: Iterable[
         elif name in always or not _same(value, parameter.default):
             parts.append(f"{name}={value!r}")
     known = inspect.signature(kind.__init__).parameters
-    parts += [f"{name}={short(value)!r}" for name, value in keywords.items() if name not in known]
+    unknown = _unknown(kind, frozenset(keywords))  # of newer versions: this one says nothing of them
+    parts += [f"{name}={short(keywords[name])!r}" for name in keywords if name not in {*known, *unknown}]
     return f"{prefix}.{kind.__name__}({', '.join(parts)})"
 
 
 def _same(value: Any, default: Any) -> bool:
     return bool(type(value) is type(default) and value == default) or (value == default and value is not None)
+
+
+@cache
+def _unknown(kind: Any, names: frozenset[str]) -> frozenset[str]:
+    """Those of the names that are no argument of a class in this version of the framework."""
+    parameters = inspect.signature(kind.__init__).parameters
+    anything = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    return frozenset() if anything else names - parameters.keys()
 
 
 def short(value: Any) -> Any:
@@ -162,7 +172,12 @@ class RecipeBuilder(ModuleTree):
 
     def layer(self, kind: str, settings: Mapping[str, Any]) -> Any:
         chosen = self._recipe(kind, settings)
-        return getattr(self.home, chosen.name)(**arguments_of(chosen, settings))
+        made, given = getattr(self.home, chosen.name), arguments_of(chosen, settings)
+        unknown = _unknown(made, frozenset(given))
+        built = made(**{name: value for name, value in given.items() if name not in unknown})
+        if unknown:  # arguments of newer versions, which say what this one does without them anyway
+            self._check_built(built, chosen, settings, unknown)
+        return built
 
     def spell(self, kind: str, settings: Mapping[str, Any], always: Iterable[str] = ()) -> str:
         chosen = self._recipe(kind, settings)
@@ -174,6 +189,22 @@ class RecipeBuilder(ModuleTree):
         kind = self.kind(module)
         made = kind in self.recipes and getattr(self.home, self.recipes[kind].name) is type(module)
         return made and self.is_framework_layer(module)
+
+    def _check_built(
+        self, built: Any, chosen: Recipe, settings: Mapping[str, Any], unknown: frozenset[str]
+    ) -> None:
+        found = self.settings(built)
+        for setting, value in settings.items():
+            own = {argument.name for argument in chosen.arguments.get(setting, ())}
+            if own & unknown and not (setting in found and _same(found[setting], value)):
+                raise UnsupportedError(
+                    phrase(
+                        "{name} cannot be built with {setting}={value}",
+                        name=chosen.name,
+                        setting=setting,
+                        value=repr(value),
+                    )
+                )
 
     def _recipe(self, kind: str, settings: Mapping[str, Any]) -> Recipe:
         return fitting(self.recipes, kind, settings, self.home.__name__.partition(".")[0])

@@ -49,6 +49,16 @@ def constant(value: Any) -> Callable[[Any], Any]:
     return lambda module: value
 
 
+def since(attribute: str, before: Any) -> Callable[[Any], Any]:
+    """A setting that layers of newer versions have, and what older ones always behave as."""
+    return lambda module: getattr(module, attribute, before)
+
+
+def either(*attributes: str) -> Callable[[Any], Any]:
+    """A setting that versions keep under different names."""
+    return lambda module: next(getattr(module, each) for each in attributes if hasattr(module, each))
+
+
 def ints(attribute: str, rank: int) -> Callable[[Any], Any]:
     """A tuple of ``rank`` numbers, where the framework also takes a single one."""
     return lambda module: spread(getattr(module, attribute), rank)

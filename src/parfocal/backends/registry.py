@@ -16,6 +16,7 @@ from functools import cache
 
 from parfocal.backends.dialects import Dialect
 from parfocal.backends.protocol import Backend
+from parfocal.backends.versions import say_untested
 from parfocal.errors import InputError, MissingFrameworkError, UnsupportedError
 from parfocal.phrases import joined, phrase
 
@@ -78,7 +79,9 @@ def get(name: str) -> Backend:
             hint=extra,
         )
     module, _, attribute = _known()[name].partition(":")
-    _loaded[name] = getattr(importlib.import_module(module), attribute)()
+    backend = getattr(importlib.import_module(module), attribute)()
+    say_untested(name, backend.framework_version)
+    _loaded[name] = backend
     return _loaded[name]
 
 

@@ -96,6 +96,8 @@ def _print(facts: dict[str, Any], speed: str) -> None:
                 devices=joined(", ", about["devices"]),
             )
             rows.append(("", works))
+        if about is not None and about["untested"]:
+            rows.append(("", about["untested"]))
     if facts["traps"]:
         places = (
             phrase("{where} {count}", where=symptom_words(where), count=count)
@@ -121,13 +123,19 @@ def _print(facts: dict[str, Any], speed: str) -> None:
 def _framework(name: str) -> dict[str, Any]:
     """Threads, devices, and what is wrong with recording, of an installed framework."""
     from parfocal.backends import registry
+    from parfocal.backends.versions import untested
     from parfocal.capture.selftest import recorder_works
 
     tested = recorder_works(name)
     if tested.problem:
-        return {"threads": None, "devices": [], "problem": tested.problem}
+        return {"threads": None, "devices": [], "problem": tested.problem, "untested": ""}
     backend = registry.get(name)
-    return {"threads": backend.threads(), "devices": backend.devices(), "problem": ""}
+    return {
+        "threads": backend.threads(),
+        "devices": backend.devices(),
+        "problem": "",
+        "untested": untested(name, backend.framework_version),
+    }
 
 
 def _traps() -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import paddle
 
@@ -25,7 +25,7 @@ class PaddleBackend(
 
     function_class = paddle.autograd.PyLayer
     grad = staticmethod(paddle.grad)
-    recipes = RECIPES
+    recipes: ClassVar = {kind: each for kind, each in RECIPES.items() if hasattr(paddle.nn, each.name)}
     home = paddle.nn
 
     def layer(self, kind: str, settings: Mapping[str, Any]) -> Any:

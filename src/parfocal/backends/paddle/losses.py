@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from parfocal.backends import shared_tables
 from parfocal.backends.building import Recipe, recipe
-from parfocal.backends.reading import REDUCTION, Table, loss, present, weighted
+from parfocal.backends.reading import REDUCTION, Table, loss, present, since, weighted
 from parfocal.backends.shared_tables import UNWEIGHTED
 
 LOSSES: dict[str, Table] = {
@@ -18,7 +18,9 @@ LOSSES: dict[str, Table] = {
         "use_softmax": "use_softmax",
     },
     "NLLLoss": {"reduction": "_reduction", "ignore_index": "_ignore_index", "weighted": present("_weight")},
-    "SmoothL1Loss": {**REDUCTION, "beta": "delta", "is_huber": "is_huber"},
+    "SmoothL1Loss": {**REDUCTION, "beta": "delta", "is_huber": since("is_huber", True)},
+    "KLDivLoss": {**REDUCTION, "log_target": since("log_target", False)},
+    "CTCLoss": {**REDUCTION, "blank": "blank", "zero_infinity": since("zero_infinity", False)},
     "RNNTLoss": loss(blank="blank"),
     "GaussianNLLLoss": loss(full="full", epsilon="epsilon"),
     "PoissonNLLLoss": {

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import paddle
+from paddle.base import core
 
 from parfocal.backends import reading
 from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor, every_path
@@ -105,11 +106,12 @@ class Models(Tensors, ModuleTree):
 
     def rng_state(self) -> Any:
         cuda = paddle.get_cuda_rng_state() if paddle.is_compiled_with_cuda() else []
-        return paddle.get_rng_state("cpu"), cuda
+        return core.default_cpu_generator().get_state(), cuda
 
     def set_rng_state(self, state: Any) -> None:
         cpu, cuda = state
-        paddle.set_rng_state(cpu, "cpu")
+        # what paddle.set_rng_state(state, "cpu") does in the versions in which it takes a name
+        core.default_cpu_generator().set_state(cpu)
         if cuda:
             paddle.set_cuda_rng_state(cuda)
 

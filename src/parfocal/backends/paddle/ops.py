@@ -173,7 +173,11 @@ def _targets() -> list[tuple[Any, dict[str, str]]]:
     """Owners, each with the names of its functions and their full names."""
     found: list[tuple[Any, dict[str, str]]] = []
     for namespace in NAMESPACES:
-        module = functools.reduce(getattr, namespace.split(".")[1:], paddle)
+        module: Any = paddle
+        for part in namespace.split(".")[1:]:
+            module = getattr(module, part, None)  # paddle.compat came with 3.2
+        if module is None:
+            continue
         names = (*getattr(module, "__all__", ()), *(UNLISTED if module is paddle else ()))
         found.append((module, _functions(module, namespace, names)))
     methods = _functions(

@@ -15,11 +15,13 @@ from parfocal.backends.reading import (
     Table,
     channels_last,
     constant,
+    either,
     ints,
     name_of,
     padding_of,
     plain,
     present,
+    since,
     spread,
     stride_of,
 )
@@ -146,7 +148,12 @@ def _fractional_pool(rank: int) -> Table:
 
 
 def _pad(rank: int) -> Table:
-    return {"padding": "padding", "mode": "_mode", "value": "value", "channels_last": channels_last}
+    return {
+        "padding": either("padding", "_pad"),
+        "mode": "_mode",
+        "value": either("value", "_value"),
+        "channels_last": channels_last,
+    }
 
 
 def _has_biases(module: Any) -> bool:
@@ -162,7 +169,7 @@ def _recurrent() -> Table:
         "batch_first": lambda module: not module.time_major,
         "dropout": "dropout",
         "bias": _has_biases,
-        "projection_size": "proj_size",
+        "projection_size": since("proj_size", 0),
     }
 
 
@@ -273,7 +280,7 @@ SETTINGS: dict[str, Table] = {
     "LeakyReLU": {"negative_slope": "_negative_slope"},
     "PReLU": {"num_parameters": "_num_parameters", "channels_last": channels_last},
     "RReLU": {"lower": "_lower", "upper": "_upper"},
-    "Threshold": {"threshold": "_threshold", "value": "_value"},
+    "Threshold": {"threshold": "_threshold", "value": since("_value", 0.0)},
     "Hardshrink": {"threshold": "_threshold"},
     "Softshrink": {"threshold": "_threshold"},
     "Hardtanh": {"minimum": "_min", "maximum": "_max"},
@@ -290,9 +297,9 @@ SETTINGS: dict[str, Table] = {
         "num_embeddings": "_num_embeddings",
         "embedding_dim": "_embedding_dim",
         "padding_idx": _padding_idx,
-        "max_norm": "_max_norm",
-        "norm_type": "_norm_type",
-        "scale_grad_by_freq": "_scale_grad_by_freq",
+        "max_norm": since("_max_norm", None),
+        "norm_type": since("_norm_type", 2.0),
+        "scale_grad_by_freq": since("_scale_grad_by_freq", False),
     },
     "RNN": {**_recurrent(), "activation": "activation"},
     "LSTM": _recurrent(),

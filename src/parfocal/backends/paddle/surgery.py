@@ -8,14 +8,16 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
+import numpy as np
 import paddle
 
 from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.module_copies import ModuleCopies
 from parfocal.backends.muting import rate_of
+from parfocal.backends.paddle.capabilities import ROUNDED
 from parfocal.backends.paddle.exchanging import exchanged
 from parfocal.backends.paddle.models import Models
-from parfocal.backends.paddle.tensors import widened
+from parfocal.backends.paddle.tensors import BITS, widened
 
 _DROPPING = (
     *("dropout", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"),
@@ -98,13 +100,20 @@ class Surgery(Models, ModuleCopies):
 
     def make_bare(self, twin: Any) -> None:
         for part in twin.sublayers(include_self=True):
-            drop_own_hooks(part._forward_pre_hooks, part._forward_pre_hooks_with_kwargs_flag)
-            drop_own_hooks(part._forward_post_hooks, part._forward_post_hooks_always_called)
-        twin.clear_gradients(set_to_zero=False)
+            drop_own_hooks(part._forward_pre_hooks, *_flags(part, "_forward_pre_hooks_with_kwargs_flag"))
+            drop_own_hooks(part._forward_post_hooks, *_flags(part, "_forward_post_hooks_always_called"))
+        for parameter in twin.parameters():
+            if parameter.trainable:
+                parameter.clear_gradient(False)
 
     def convert(self, twin: Any, dtype: str) -> Any:
         twin._to_impl(dtype=dtype, floating_only=True)  # Layer.to makes floats of indices and masks too
         return twin
+
+
+def _flags(layer: Any, name: str) -> list[Any]:
+    """What a layer notes of its hooks under a name, in versions of paddle that do."""
+    return [getattr(layer, name)] if hasattr(layer, name) else []
 
 
 def _rounded(level: str, dtype: str) -> AbstractContextManager[None]:
@@ -114,8 +123,7 @@ def _rounded(level: str, dtype: str) -> AbstractContextManager[None]:
     of kernels for lower precision are. Gradients are rounded on their way back in the same places.
     """
     names = PRODUCTS + (FOLLOWING if level == "O2" else ())
-    there = [name for name in names if hasattr(paddle._C_ops, name)]
-    return exchanged(paddle._C_ops, there, partial(_called, dtype))
+    return exchanged(paddle._C_ops, names, partial(_called, dtype))
 
 
 def _called(dtype: str, kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -123,9 +131,33 @@ def _called(dtype: str, kernel: Callable[..., Any], *args: Any, **kwargs: Any) -
     return _lowered(kernel(*given, **{name: _lowered(value, dtype) for name, value in kwargs.items()}), dtype)
 
 
+def _nearest(tensor: Any, dtype: str) -> Any:
+    if dtype in ROUNDED:
+        return tensor.astype(dtype).astype("float32")
+    return _Nearest.apply(tensor, dtype)
+
+
+class _Nearest(paddle.autograd.PyLayer):
+    """Values and gradients rounded to a dtype to which paddle's own cast does not round."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any, dtype: str) -> Any:
+        ctx.dtype = dtype
+        return _rounded_values(tensor, dtype)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return _rounded_values(gradient, ctx.dtype)
+
+
+def _rounded_values(tensor: Any, dtype: str) -> Any:
+    lower = np.dtype(BITS[dtype][1] if dtype in BITS else dtype)
+    return paddle.to_tensor(tensor.numpy().astype(lower).astype("float32"), place=tensor.place)
+
+
 def _lowered(value: Any, dtype: str) -> Any:
     if isinstance(value, paddle.Tensor):
-        return value.astype(dtype).astype("float32") if value.dtype == paddle.float32 else value
+        return _nearest(value, dtype) if value.dtype == paddle.float32 else value
     if isinstance(value, (list, tuple)):
         return type(value)(_lowered(each, dtype) for each in value)
     return value

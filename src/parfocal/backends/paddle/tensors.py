@@ -7,6 +7,7 @@ that asks for float32 float64 instead.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -17,7 +18,9 @@ import paddle
 from paddle.base import core
 
 from parfocal.backends.checks import as_native, check_write, dtype_name, no_dtype
+from parfocal.backends.paddle.capabilities import EXPORTS_MEMORY, ONE_OBJECT_A_DTYPE, VIEWS_KEEP_NOTHING
 from parfocal.backends.paddle.exchanging import exchanged
+from parfocal.backends.paddle.memory import MEMORY_TYPES, Addressed, Exported, addressed, shared
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
 from parfocal.phrases import phrase
@@ -40,52 +43,20 @@ BITS: dict[str, tuple[str, Any]] = {
 
 def has_memory(tensor: Any) -> bool:
     """Whether a tensor holds values; paddle calls one without elements uninitialised too."""
-    return tensor._is_initialized() or tensor.size == 0
+    return tensor._is_initialized() or (tensor.size == 0 and _is_somewhere(tensor))
 
 
-# What NumPy calls types whose memory both read alike.
-_MEMORY_TYPES = {
-    name: np.dtype(name).str
-    for name in ("int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64")
-}
+def _is_somewhere(tensor: Any) -> bool:
+    """Whether a tensor without elements was made; older versions raise when asked where another is."""
+    try:
+        return tensor.place is not None
+    except RuntimeError:
+        return False
+
+
 _HOST = paddle.CPUPlace()
-_DLPACK_CPU = (1, 0)
 _FLOAT32 = paddle.float32
-
-
-class _Shared:
-    """The memory of a tensor on the CPU as NumPy asks for it, and as nothing frees it.
-
-    The tensor's own ``__dlpack__`` gives the same, but asks a lot about devices first.
-    """
-
-    __slots__ = ("_tensor",)
-
-    def __init__(self, tensor: Any) -> None:
-        self._tensor = tensor
-
-    def __dlpack__(self, **_: Any) -> Any:
-        return self._tensor.get_tensor()._to_dlpack_versioned()
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return _DLPACK_CPU
-
-
-class _Memory:
-    """The memory of a new tensor as NumPy asks for it.
-
-    An array of it does not keep the memory: paddle frees that of a gradient that is cleared.
-    """
-
-    __slots__ = ("__array_interface__",)
-
-    def __init__(self, tensor: Any, shape: tuple[int, ...], kind: str) -> None:
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (tensor.data_ptr(), False),
-            "shape": shape,
-            "typestr": kind,
-        }
+_same_dtype = operator.is_ if ONE_OBJECT_A_DTYPE else operator.eq
 
 
 class _Substitute(paddle.autograd.PyLayer):
@@ -136,7 +107,7 @@ class Tensors:
         on_cpu = tensor.place.is_cpu_place()
         usual = on_cpu and tensor.dtype is _FLOAT32 and tensor.is_dense() and tensor._is_initialized()
         if usual and not copy:  # asked for many times
-            return np.from_dlpack(_Shared(tensor))
+            return np.from_dlpack(Exported(tensor)) if EXPORTS_MEMORY else addressed(tensor, "float32")
         plain = self._dense(tensor)
         array = self._view(plain if on_cpu else plain.detach().cpu())
         return np.array(array, copy=True, order="C") if copy and on_cpu else array
@@ -147,16 +118,16 @@ class Tensors:
         name = dtype_name(array.dtype)
         if name not in DTYPES:
             raise no_dtype("paddle", array.dtype, DTYPES)
-        if device == "cpu" and name in _MEMORY_TYPES and array.size:
+        if device == "cpu" and name in MEMORY_TYPES and array.size:
             # several times faster than paddle.to_tensor, which copies too
             tensor = paddle._C_ops.empty(list(array.shape), DTYPES[name], _HOST)
-            np.copyto(np.asarray(_Memory(tensor, array.shape, _MEMORY_TYPES[name])), array)
+            np.copyto(np.asarray(Addressed(tensor, array.shape, MEMORY_TYPES[name])), array)
             tensor.stop_gradient = not requires_grad
             return tensor
         native = as_native(array)
         place = device.replace("cuda", "gpu")
         if name in BITS:
-            bits = np.array(native, copy=None, order="C").view(BITS[name][0])
+            bits = np.asarray(native, order="C").view(BITS[name][0])
             tensor = paddle.to_tensor(bits, place=place).view(name)
         else:
             # a copy in any case: to free a tensor on foreign memory can block on the interpreter lock
@@ -187,9 +158,13 @@ class Tensors:
         tensor.stop_gradient = False
 
     def alias(self, tensor: Any) -> Any:
-        # reshape would hand back the very same object, and view refuses what is empty
+        # paddle.reshape would hand back the very same object, and view refuses what is empty
         shape = tensor.shape
-        return tensor.clone() if 0 in shape else paddle._C_ops.view_shape(tensor, shape)
+        if 0 in shape:
+            return paddle._C_ops.assign(tensor)
+        if VIEWS_KEEP_NOTHING:
+            return paddle._C_ops.view_shape(tensor, shape)
+        return paddle._C_ops.reshape(tensor, shape)
 
     def duplicate(self, tensor: Any) -> Any:
         copied = tensor.detach().clone()
@@ -199,7 +174,7 @@ class Tensors:
     def substitute(self, tensor: Any, array: Array, *, copy: bool = True) -> Any:
         def make() -> Any:
             new = self.from_array(array, copy=copy)
-            return new if new.dtype is tensor.dtype else new.astype(tensor.dtype)
+            return new if _same_dtype(new.dtype, tensor.dtype) else new.astype(tensor.dtype)
 
         if tensor.stop_gradient:
             return make()
@@ -238,9 +213,9 @@ class Tensors:
         if name not in DTYPES:
             raise no_dtype("NumPy", name, DTYPES)
         if name not in BITS:
-            return np.from_dlpack(_Shared(tensor))
+            return shared(tensor, name)
         bits, dtype = BITS[name]
-        return np.from_dlpack(_Shared(tensor.detach().view(bits))).view(dtype)
+        return shared(tensor.detach().view(bits), bits).view(dtype)
 
     def _dense(self, tensor: Any) -> Any:
         if not tensor.is_dense():
@@ -266,6 +241,17 @@ _MAKING = (
     *("empty_like", "assign_value_"),
 )
 
+# Kernels take paddle's dtypes and, where it has two sorts of them, those of its core as well.
+_WIDER = tuple(
+    {
+        type(narrow): (narrow, wide)
+        for narrow, wide in (
+            (core.DataType.FLOAT32, core.DataType.FLOAT64),
+            (paddle.float32, paddle.float64),
+        )
+    }.values()
+)
+
 
 def widened() -> AbstractContextManager[None]:
     """For a run in float64: code that asks for float32 is given float64.
@@ -281,5 +267,7 @@ def _called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _wider(value: Any) -> Any:
-    narrow = isinstance(value, core.DataType) and value == core.DataType.FLOAT32
-    return core.DataType.FLOAT64 if narrow else value
+    for narrow, wide in _WIDER:
+        if isinstance(value, type(narrow)) and value == narrow:
+            return wide
+    return value

@@ -42,6 +42,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "line_search": "line_search_fn",
     },
 }
+# What versions without the setting behave as.
+BEFORE: dict[str, Any] = {"amsgrad": False}
 # What paddle does not offer and always behaves as.
 CONSTANT: dict[str, dict[str, Any]] = {
     "Momentum": {"dampening": 0.0},
@@ -197,10 +199,15 @@ def _own_settings(kind: str, optimizer: Any, group: dict[str, Any]) -> dict[str,
     settings = {
         name: tuple(_value(optimizer, group, key) for key in keys)
         if isinstance(keys, tuple)
-        else _value(optimizer, group, keys)
+        else _setting(optimizer, group, name, keys)
         for name, keys in SETTINGS.get(kind, {}).items()
     }
     return {**settings, **CONSTANT.get(kind, {})}
+
+
+def _setting(optimizer: Any, group: dict[str, Any], name: str, key: str) -> Any:
+    value = _value(optimizer, group, key)
+    return BEFORE.get(name) if value is None else value
 
 
 def _value(optimizer: Any, group: dict[str, Any], key: str) -> Any:

@@ -16,7 +16,8 @@ from parfocal.backends.paddle.training import SETTINGS, SLOTS, STEP_COUNTS
 from parfocal.backends.protocol import Array
 
 # Everything that an optimizer keeps from one step to the next.
-KEPT = ("_accumulators", "_already_create_accumulator", "_master_weights", "state")
+CREATED = ("_already_create_accumulator", "_already_create_accumulater")  # as 2.6 spells it
+KEPT = ("_accumulators", *CREATED, "_master_weights", "state")
 # Where the count of steps is kept as a power: kind -> accumulator, which of the betas or what, factors at
 # the start.
 POWERS: dict[str, tuple[tuple[str, int | float, int], ...]] = {
@@ -91,8 +92,9 @@ class Updating(Scheduling):
         copied = type(optimizer._accumulators)(dict)
         copied.update(accumulators)
         masters = {name: tensor.clone() for name, tensor in optimizer._master_weights.items()}
+        created = (set(vars(optimizer)[name]) if name in vars(optimizer) else None for name in CREATED)
         history = cloned(getattr(optimizer, "state", None), self.is_tensor)  # of LBFGS
-        return copied, set(optimizer._already_create_accumulator), masters, history
+        return copied, *created, masters, history
 
     def exchange_optimizer_state(self, optimizer: Any, state: Any) -> Any:
         before = tuple(getattr(optimizer, name, None) for name in KEPT)

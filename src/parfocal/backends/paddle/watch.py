@@ -1,12 +1,8 @@
-"""Tier 2 for PaddlePaddle, running: hooks around layer calls, backward.
-
-Our first hook runs before any of the user's and our last ones after them, so whatever the
-user's hooks do counts as part of the call.
-"""
+"""Tier 2 for PaddlePaddle, running: hooks around layer calls, backward."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -17,6 +13,7 @@ from parfocal.backends.calls import CallTracker
 from parfocal.backends.checks import check_backward
 from parfocal.backends.module_calls import ModuleCalls
 from parfocal.backends.paddle import ops
+from parfocal.backends.paddle.layer_hooks import set_hooks
 from parfocal.backends.paddle.models import Models
 from parfocal.backends.protocol import OnOp
 
@@ -31,10 +28,7 @@ class Watching(Models, ModuleCalls):
         """None of a compiled layer, whose code runs as one program."""
         return {} if isinstance(module.forward, StaticFunction) else Models.children(module)
 
-    @staticmethod
-    def set_hooks(module: Any, begin: Callable[..., Any], end: Callable[..., Any]) -> Iterator[Any]:
-        yield module.register_forward_pre_hook(begin, prepend=True, with_kwargs=True)
-        yield module.register_forward_post_hook(end, always_call=True)
+    set_hooks = staticmethod(set_hooks)
 
     def watch_ops(self, tracker: CallTracker, on_op: OnOp) -> AbstractContextManager[None]:
         return ops.watch_ops(tracker, on_op)

@@ -141,8 +141,12 @@ def _numpy_values_allowed() -> Iterator[None]:
 
 
 def _numpy_globals() -> list[Any]:
-    core = np._core.multiarray if hasattr(np, "_core") else np.core.multiarray  # type: ignore[attr-defined]
+    # what pickles of a number and of an array call; NumPy has moved them
+    functions: list[Any] = [np.float32(0).__reduce__()[0], np.empty(0).__reduce__()[0]]
     plain = [np.dtype(code) for code in "?bBhHiIlLqQefdFD"]
-    old_names = [(core.scalar, "numpy.core.multiarray.scalar")]
-    old_names.append((core._reconstruct, "numpy.core.multiarray._reconstruct"))
-    return [core.scalar, core._reconstruct, np.ndarray, np.dtype, *old_names, *{type(kind) for kind in plain}]
+    names = [
+        (function, f"numpy.{core}.multiarray.{function.__name__}")
+        for function in functions
+        for core in ("core", "_core")
+    ]
+    return [*functions, np.ndarray, np.dtype, *names, *{type(kind) for kind in plain}]

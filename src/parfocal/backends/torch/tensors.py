@@ -100,7 +100,7 @@ class Tensors:
         if name not in DTYPES:
             raise no_dtype("torch", array.dtype, DTYPES)
         shared = not copy and array.flags.writeable
-        owned = np.array(as_native(array), copy=None if shared else True, order="C")
+        owned = (np.asarray if shared else np.array)(as_native(array), order="C")
         if name in BITS:
             tensor = torch.from_numpy(owned.view(f"i{owned.itemsize}")).view(DTYPES[name])
         else:

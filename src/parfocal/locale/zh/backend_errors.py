@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 TEXTS = {
+    "{name} {version} is not tested with parfocal: {oldest} to {newest} are; go on at your own risk": "{name} {version} 未经 parfocal 测试（测试过的是 {oldest} 至 {newest}），请自行承担风险",
     "there is no recipe for a {kind} in {framework}": "{framework} 中没有构造 {kind} 的方法",
     "{name} cannot be built with {setting}={value}": "无法用 {setting}={value} 构造 {name}",
     "{where} has no dtype {dtype}; it has: {allowed}": "{where} 没有数据类型 {dtype}；可用的有：{allowed}",

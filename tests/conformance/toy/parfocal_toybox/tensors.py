@@ -49,9 +49,8 @@ class Tensors:
         if dtype_name(array.dtype) not in DTYPES:
             raise no_dtype("toybox", array.dtype, DTYPES)
         shared = not copy and array.flags.writeable
-        return toybox.Tensor(
-            np.array(as_native(array), copy=None if shared else True, order="C"), requires_grad
-        )
+        owned = (np.asarray if shared else np.array)(as_native(array), order="C")
+        return toybox.Tensor(owned, requires_grad)
 
     def cast(self, tensor: Any, dtype: str) -> Any:
         if dtype not in DTYPES:

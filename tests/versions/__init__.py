@@ -1,0 +1,1 @@
+"""The tests in environments with other versions of the frameworks: ``python -m tests.versions``."""

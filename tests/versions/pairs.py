@@ -1,0 +1,71 @@
+"""The pairs of versions that are tested, and an environment for each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.examples.environments import PIP, packages_of
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENTS = ROOT / "build" / "versions"
+READY = ".ready"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Versions that are installed together. NumPy's is the running environment's, if none is said."""
+
+    paddle: str
+    torch: str
+    numpy: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"paddle-{self.paddle}-torch-{self.torch}"
+
+
+PAIRS = (
+    Pair("2.6.2", "2.13.0", "1.26.4"),  # it knows NumPy 1 only
+    Pair("3.0.0", "2.13.0"),
+    Pair("3.1.1", "2.13.0"),
+    Pair("3.2.2", "2.13.0"),
+    Pair("3.3.1", "2.13.0"),
+)
+
+
+def environment(pair: Pair) -> Path:
+    """The interpreter of the pair's environment, which is made where it is not complete.
+
+    It has what differs from the running environment, and all else from there: behind its own packages on
+    the path, so that they go first.
+    """
+    folder = ENVIRONMENTS / pair.name
+    python = folder / "bin" / "python"
+    wanted = _differing(pair)
+    noted = folder / READY
+    if noted.exists() and noted.read_text() == "\n".join(wanted):
+        return python
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--clear", str(folder)], check=True)
+    behind = [ROOT / "src", ROOT / "compat-dist" / "src", packages_of(Path(sys.prefix))]
+    (packages_of(folder) / "zz_running_environment.pth").write_text("".join(f"{each}\n" for each in behind))
+    for requirement in wanted:
+        # A build of torch for CUDA asks for gigabytes that one for the CPU goes without.
+        alone = ["--no-deps"] if requirement.startswith("torch==") else []
+        install = ["install", "-q", "--no-compile", *alone, requirement]
+        subprocess.run([sys.executable, *PIP, "--python", str(python), *install], check=True)
+    noted.write_text("\n".join(wanted))
+    return python
+
+
+def _differing(pair: Pair) -> list[str]:
+    from importlib.metadata import version
+
+    wanted = {"numpy": pair.numpy, "torch": pair.torch, "paddlepaddle": pair.paddle}
+    return [
+        f"{name}=={number}"
+        for name, number in wanted.items()
+        if number and version(name).partition("+")[0] != number
+    ]
