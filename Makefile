@@ -36,7 +36,7 @@ ROUNDED        := $(NUMBERS) tests/compat/test_opinion.py tests/pairs/align test
 VERSIONS      ?=
 VERSION_TESTS ?=
 
-.PHONY: help demo browser test test-portable test-numbers test-rounding test-rounding-numbers test-versions style lint format wheel bench bench-faults bench-recorded bench-training screenshot docs pages site sweep clean
+.PHONY: help demo browser test test-all test-portable test-numbers test-rounding test-rounding-numbers test-versions style lint format wheel bench bench-faults bench-recorded bench-training screenshot docs pages site sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -61,7 +61,10 @@ browser:  ## Chromium, in which the tests look at the HTML report
 	@command -v chromium chromium-browser google-chrome >/dev/null || { apt-get update -q && \
 	  apt-get install -y -q --no-install-recommends chromium fonts-noto-cjk; } || echo "install Chromium: some tests need it"
 
-test: $(READY) browser  ## run all tests
+test: $(READY) browser  ## run the tests but for those that take long
+	OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_PROCESSES) -m "not thorough"
+
+test-all: $(READY) browser  ## run all tests
 	OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_PROCESSES)
 
 # on-avx2-3: as with AVX2, three threads

@@ -13,6 +13,7 @@ from parfocal.attempts import STRICT
 from parfocal.judge.evidence import EVIDENCE
 from parfocal.judge.verdict import Cause, Claim, Grounds, Way
 from parfocal.phrases import VARIABLE
+from tests.thorough import is_thorough
 from tests.versions.declared import expect_failures, failed_as_declared
 
 os.environ[STRICT] = "1"  # also for the commands that tests start
@@ -26,6 +27,7 @@ settings.load_profile("any machine")
 def pytest_configure(config: pytest.Config) -> None:
     """The documentation uses the plugin's mark, also where parfocal is run without being installed."""
     config.addinivalue_line("markers", "parfocal(seeds=N): of parfocal's own plugin")
+    config.addinivalue_line("markers", "thorough: make test leaves it out (tests/thorough.py)")
     config.addinivalue_line("markers", "cold: processes start as users' do, with everything still to load")
 
 
@@ -52,6 +54,9 @@ _hold_against_the_register()
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     expect_failures(items)
+    for item in items:
+        if is_thorough(item.path):
+            item.add_marker("thorough")
 
 
 @pytest.hookimpl(wrapper=True)
