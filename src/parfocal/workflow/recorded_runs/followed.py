@@ -76,7 +76,7 @@ def _divergence(pair: StepPair, errors: CallErrors, found: OwnError) -> Divergen
         found.comparison,
         found.noise,
         found.score,
-        cause=explain_call(ours, theirs),
+        cause=explain_call(pair, ours, theirs),
         step=pair.step,
         rank=pair.rank,
     )

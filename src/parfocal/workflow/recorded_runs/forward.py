@@ -68,7 +68,7 @@ def own_errors(errors: CallErrors, pair: StepPair, phase: str) -> Iterator[Diver
 
 
 def _cause(pair: StepPair, other: Node, own: Node) -> Cause | None:
-    return statistics_cause(pair, other, own) or explain_call(other, own)
+    return statistics_cause(pair, other, own) or explain_call(pair, other, own)
 
 
 def _stopped(errors: CallErrors, pair: StepPair, other: Node, own: Node) -> Cause | None:
@@ -147,7 +147,7 @@ def blame_around(
         arrived.comparison,
         _size(right, arrived.comparison),
         arrived.error / right,
-        cause=explain_call(outer[0], outer[1]) if phase == "forward" else None,
+        cause=explain_call(pair, outer[0], outer[1]) if phase == "forward" else None,
         step=pair.step,
         rank=pair.rank,
     )

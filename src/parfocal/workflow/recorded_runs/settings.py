@@ -15,6 +15,7 @@ from parfocal.replay.trace import Node
 from parfocal.report.coverage import Compared
 from parfocal.weights.settings import IGNORED, differing_names, told_once
 from parfocal.workflow.recorded_runs.pair import StageOutcome, StepPair
+from parfocal.workflow.recorded_runs.recomputed import setting_proof
 
 RANDOM = ("Dropout", "AlphaDropout", "FeatureAlphaDropout")  # prefixes of kinds that draw when they train
 
@@ -49,19 +50,25 @@ def common_settings(node: Node) -> dict[str, Any]:
     return found | {name: value for name, value in node.settings.items() if common_name(name) == name}
 
 
-def explain_call(ours: Node, theirs: Node) -> Cause | None:
+def explain_call(pair: StepPair, ours: Node, theirs: Node) -> Cause | None:
     """Why two calls differ that were given the same: set otherwise, in another mode, or drawing."""
-    causes = [*_drawn(ours, theirs), *_precision(ours, theirs), *_set_otherwise(ours, theirs)]
+    causes = [*_drawn(ours, theirs), *_precision(ours, theirs), *_set_otherwise(pair, ours, theirs)]
     if not causes:
         return None
     first = causes[0]
     return replace(first, alternatives=tuple(causes[1:]))
 
 
-def _set_otherwise(ours: Node, theirs: Node) -> Iterator[Cause]:
+def _set_otherwise(pair: StepPair, ours: Node, theirs: Node) -> Iterator[Cause]:
     left, right = common_settings(ours), common_settings(theirs)
     path = spelled_path(theirs.path)
-    for name in sorted(differing_names(left, right, IGNORED)):
+    names = sorted(differing_names(left, right, IGNORED))
+    proof = (
+        setting_proof(pair, ours, theirs, {**right, **{name: left[name] for name in names}}, right)
+        if names
+        else None
+    )
+    for name in names:
         message = phrase(
             "{name} is {reference} in the reference and {port} in the port",
             name=name,
@@ -69,7 +76,11 @@ def _set_otherwise(ours: Node, theirs: Node) -> Iterator[Cause]:
             port=_told(right[name]),
         )
         fix = f"{path}: {name} = {_told(left[name])}"
-        yield Claim(code_of(name, theirs.kind), message, fix).likely(Grounds.SETTINGS)
+        claim = Claim(code_of(name, theirs.kind), message, fix)
+        if proof is not None and len(names) == 1:
+            yield claim.proven(proof.way, proof.before, proof.after)
+        else:
+            yield claim.likely(Grounds.SETTINGS)
 
 
 def _told(value: Any) -> str:
