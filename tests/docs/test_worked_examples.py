@@ -26,7 +26,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources and of the tests that the examples touch."""
     copy = tmp_path_factory.mktemp("tree")
     passed_over = shutil.ignore_patterns("__pycache__")
-    for folder in ("src", "tests/faults", "tests/pairs", "tests/unit/workflow"):
+    for folder in ("src", "tests/faults", "tests/pairs", "tests/unit/workflow", "tests/versions"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=passed_over)
     for file in ("tests/__init__.py", "tests/unit/__init__.py", "tests/conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / file, copy / file)

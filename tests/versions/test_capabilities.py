@@ -14,13 +14,12 @@ import parfocal as pf
 from parfocal.backends import registry
 from parfocal.backends.paddle import layer_hooks, memory, tensors, watch
 
-KINDS = sorted(memory.MEMORY_TYPES)
+KINDS = sorted({*tensors.DTYPES} - {*tensors.BITS})
 
 
 @pytest.fixture
 def older(monkeypatch):
     """The paddle backend as it is loaded where paddle has less."""
-    monkeypatch.setattr(tensors, "shared", memory.addressed)
     monkeypatch.setattr(tensors, "EXPORTS_MEMORY", False)
     monkeypatch.setattr(tensors, "_same_dtype", operator.eq)
     monkeypatch.setattr(tensors, "VIEWS_KEEP_NOTHING", False)

@@ -11,6 +11,7 @@ import torch
 
 import parfocal as pf
 from parfocal.errors import EmptyComparisonError, InputError
+from tests.versions.made import made
 
 torch_functions, paddle_functions = torch.nn.functional, paddle.nn.functional
 GENERATOR = np.random.default_rng(0)
@@ -57,7 +58,7 @@ CORRECT: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
     "smooth": (torch.nn.SmoothL1Loss(), paddle.nn.SmoothL1Loss(), (VALUES, TARGETS)),
     "smooth with beta": (
         torch.nn.SmoothL1Loss(beta=0.5),
-        paddle.nn.SmoothL1Loss(delta=0.5, is_huber=False),
+        made(paddle.nn.SmoothL1Loss, delta=0.5, is_huber=False),
         (VALUES, TARGETS),
     ),
     "chances": (torch.nn.BCELoss(), paddle.nn.BCELoss(), (CHANCES, (CHANCES > 0.5).astype("float32"))),

@@ -20,7 +20,7 @@ from paddle.base import core
 from parfocal.backends.checks import as_native, check_write, dtype_name, no_dtype
 from parfocal.backends.paddle.capabilities import EXPORTS_MEMORY, ONE_OBJECT_A_DTYPE, VIEWS_KEEP_NOTHING
 from parfocal.backends.paddle.exchanging import exchanged
-from parfocal.backends.paddle.memory import MEMORY_TYPES, Addressed, Exported, addressed, shared
+from parfocal.backends.paddle.memory import addressed
 from parfocal.backends.protocol import Array
 from parfocal.errors import UnsupportedError
 from parfocal.phrases import phrase
@@ -54,9 +54,50 @@ def _is_somewhere(tensor: Any) -> bool:
         return False
 
 
+# What NumPy calls types whose memory both read alike.
+_MEMORY_TYPES = {
+    name: np.dtype(name).str
+    for name in ("int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64")
+}
 _HOST = paddle.CPUPlace()
+_DLPACK_CPU = (1, 0)
 _FLOAT32 = paddle.float32
 _same_dtype = operator.is_ if ONE_OBJECT_A_DTYPE else operator.eq
+
+
+class _Shared:
+    """The memory of a tensor on the CPU as NumPy asks for it, and as nothing frees it.
+
+    The tensor's own ``__dlpack__`` gives the same, but asks a lot about devices first.
+    """
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._tensor.get_tensor()._to_dlpack_versioned()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _DLPACK_CPU
+
+
+class _Memory:
+    """The memory of a new tensor as NumPy asks for it.
+
+    An array of it does not keep the memory: paddle frees that of a gradient that is cleared.
+    """
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, tensor: Any, shape: tuple[int, ...], kind: str) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (tensor.data_ptr(), False),
+            "shape": shape,
+            "typestr": kind,
+        }
 
 
 class _Substitute(paddle.autograd.PyLayer):
@@ -107,7 +148,7 @@ class Tensors:
         on_cpu = tensor.place.is_cpu_place()
         usual = on_cpu and tensor.dtype is _FLOAT32 and tensor.is_dense() and tensor._is_initialized()
         if usual and not copy:  # asked for many times
-            return np.from_dlpack(Exported(tensor)) if EXPORTS_MEMORY else addressed(tensor, "float32")
+            return np.from_dlpack(_Shared(tensor)) if EXPORTS_MEMORY else addressed(tensor, "float32")
         plain = self._dense(tensor)
         array = self._view(plain if on_cpu else plain.detach().cpu())
         return np.array(array, copy=True, order="C") if copy and on_cpu else array
@@ -118,10 +159,10 @@ class Tensors:
         name = dtype_name(array.dtype)
         if name not in DTYPES:
             raise no_dtype("paddle", array.dtype, DTYPES)
-        if device == "cpu" and name in MEMORY_TYPES and array.size:
+        if device == "cpu" and name in _MEMORY_TYPES and array.size:
             # several times faster than paddle.to_tensor, which copies too
             tensor = paddle._C_ops.empty(list(array.shape), DTYPES[name], _HOST)
-            np.copyto(np.asarray(Addressed(tensor, array.shape, MEMORY_TYPES[name])), array)
+            np.copyto(np.asarray(_Memory(tensor, array.shape, _MEMORY_TYPES[name])), array)
             tensor.stop_gradient = not requires_grad
             return tensor
         native = as_native(array)
@@ -213,9 +254,11 @@ class Tensors:
         if name not in DTYPES:
             raise no_dtype("NumPy", name, DTYPES)
         if name not in BITS:
-            return shared(tensor, name)
+            return np.from_dlpack(_Shared(tensor)) if EXPORTS_MEMORY else addressed(tensor, name)
         bits, dtype = BITS[name]
-        return shared(tensor.detach().view(bits), bits).view(dtype)
+        found = tensor.detach().view(bits)
+        array = np.from_dlpack(_Shared(found)) if EXPORTS_MEMORY else addressed(found, bits)
+        return array.view(dtype)
 
     def _dense(self, tensor: Any) -> Any:
         if not tensor.is_dense():

@@ -10,6 +10,7 @@ import torch
 
 import parfocal as pf
 from tests.pairs.gaps.planted.row import Planted, Run
+from tests.versions.made import made
 
 
 def initial(ours: Any, theirs: Any) -> Run:
@@ -86,7 +87,7 @@ ROWS = {
         *("init", "init.scale"),
     ),
     "kaiming-initialisers-agree: truncated normal": Planted(
-        initialised(truncated, NI.TruncatedNormal(0.0, 0.02, -0.04, 0.04), 256),
+        initialised(truncated, made(NI.TruncatedNormal, 0.0, 0.02, -0.04, 0.04), 256),
         initialised(truncated, NI.Normal(0.0, 0.02), 256),
         *("init", "init.distribution"),
     ),

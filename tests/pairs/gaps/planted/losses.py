@@ -11,6 +11,7 @@ import torch
 
 import parfocal as pf
 from tests.pairs.gaps.planted.row import GENERATOR, LABELS, LOGITS, Planted, raising
+from tests.versions.made import made
 
 TF, PF = torch.nn.functional, paddle.nn.functional
 
@@ -126,7 +127,7 @@ ROWS = {
     "smooth-l1-huber": Planted(
         loss(
             torch.nn.SmoothL1Loss(beta=0.5),
-            paddle.nn.SmoothL1Loss(delta=0.5, is_huber=False),
+            made(paddle.nn.SmoothL1Loss, delta=0.5, is_huber=False),
             *(VALUES, TARGETS),
         ),
         loss(torch.nn.SmoothL1Loss(beta=0.5), paddle.nn.SmoothL1Loss(delta=0.5), VALUES, TARGETS),
@@ -149,7 +150,7 @@ ROWS = {
         loss(torch.nn.HuberLoss(delta=0.5), paddle.nn.SmoothL1Loss(delta=0.5), VALUES, TARGETS),
         loss(
             torch.nn.HuberLoss(delta=0.5),
-            paddle.nn.SmoothL1Loss(delta=0.5, is_huber=False),
+            made(paddle.nn.SmoothL1Loss, delta=0.5, is_huber=False),
             *(VALUES, TARGETS),
         ),
         *("loss", "loss.beta"),
