@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 VARIABLE = "PARFOCAL_ROUNDING"
-SITE = Path(__file__).with_name("site")  # Python runs the sitecustomize.py that is in there as it starts
+SITE = Path(__file__).with_name("started")  # Python runs the sitecustomize.py that is in there as it starts
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def test_a_mistake_has_its_cause_its_proof_and_its_fix(show):
     (card,) = opened.seen(".mistake")
     assert "blocks.1.norm" in card
     assert "config.epsilon epsilon is 1e-05 in the reference, 1e-06 in the port" in card
-    assert "with the cause removed the error is" in card
+    assert "run again with it removed: error 100x before, 1.2x after" in card
     assert opened.text(".mistake pre") == CAUSE.fix
     opened.page.click(".mistake .copy")
     opened.page.wait_for_function("document.querySelector('.mistake .copy').innerText === 'Copied'")

@@ -28,6 +28,7 @@ PROPERTIES = {
     "test_facts.py": "all code: what it knows travels as data, not as sentences",
     "test_import.py": "importing loads no framework",
     "test_mirror.py": "this",
+    "test_thorough.py": "what make test leaves out",
     "test_processors.py": "being held down to an older processor",
     "weights/test_matching.py": "matching without a framework",
     "weights/test_scaling.py": "time in proportion to the number of parameters",

@@ -56,7 +56,9 @@ Excused = Callable[[Measure], bool]
 class Further(Protocol):
     """Says whether a difference in code that has a mistake already is another mistake; None: it follows."""
 
-    def __call__(self, divergence: Divergence, seen: Measure, *, may_explain: bool) -> Divergence | None: ...
+    def __call__(
+        self, divergence: Divergence, seen: Measure, *, may_explain: bool, needs_proof: bool
+    ) -> Divergence | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +162,9 @@ class _Attribution:
             )
         if further is None or not divergence.inherited or measure.direction != "forward":
             return divergence
-        another = further(divergence, measure, may_explain=self.budget.may_ask)
-        if another is None or (
-            another.cause is None and not self.ladder.needs_proof(measure, divergence.reason)
-        ):
+        needs_proof = self.ladder.needs_proof(measure, divergence.reason)
+        another = further(divergence, measure, may_explain=self.budget.may_ask, needs_proof=needs_proof)
+        if another is None or (another.cause is None and not needs_proof):
             return divergence
         return self.budget.answered(another)
 

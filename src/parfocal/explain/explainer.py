@@ -209,8 +209,12 @@ class Explainer:
                 return divergence, self._case(divergence, handed)
         return None
 
-    def further(self, divergence: Divergence, seen: Measure, *, may_explain: bool) -> Divergence | None:
+    def further(
+        self, divergence: Divergence, seen: Measure, *, may_explain: bool, needs_proof: bool
+    ) -> Divergence | None:
         """Another mistake of code that has one already; None when it follows from that one.
+
+        ``needs_proof``: the code is guilty by what was told of it, not by its weights.
 
         Every stretch of code between two calls starts from the reference's values. So a place follows only
         if it is right once the mistakes told before are mended, or if it is one of these again.
@@ -218,19 +222,23 @@ class Explainer:
         nodes = self.precise.port.trace.nodes
         call = self.precise.port.trace.around(seen.port, seen.levels)
         place = seen.port, seen.side, seen.slot, seen.direction
-        if call in self._left and place not in self._left[call]:
+        if call in self._left:
+            if place not in self._left[call]:
+                return None
+        elif not needs_proof and nodes[call].path not in self._callers:
             return None
         node = nodes[seen.port]
         line = node.path, node.file, node.line, seen.side, seen.slot, seen.direction
         if line in self._nothing_more:
             return None
-        known = [  # of the code itself, or of it for what it calls
+        explained = self.explain(divergence, seen) if may_explain else divergence
+        known = [  # of the code itself, of it for what it calls, or of the code that is to blame
             each
             for order, found in self._found.items()
-            if call in (order, nodes[order].parent)
             for each in found
+            if each is not explained
+            and (call in (order, nodes[order].parent) or _of_one_module(explained, each))
         ]
-        explained = self.explain(divergence, seen) if may_explain else divergence
         if explained.cause is not None and any(_are_alike(explained, each) for each in known):
             self._nothing_more.add(line)
             return None
@@ -423,8 +431,12 @@ def _check(seen: Measure) -> Check:
     )
 
 
+def _of_one_module(one: Divergence, other: Divergence) -> bool:
+    return one.port is not None and other.port is not None and one.port.path == other.port.path
+
+
 def _are_alike(one: Divergence, other: Divergence) -> bool:
-    """The same line for the same reason."""
-    causes = [each.cause.code for each in (one, other) if each.cause is not None]
-    lines = [(each.port.file, each.port.line) for each in (one, other) if each.port is not None]
-    return len(set(causes)) == 1 and len(set(lines)) == 1
+    """The same line for the same reason; an order of calls that differs shows at each of them."""
+    codes = {each.cause.code for each in (one, other) if each.cause is not None}
+    lines = {(each.port.file, each.port.line) for each in (one, other) if each.port is not None}
+    return len(lines) == 1 and (len(codes) == 1 or "op.order" in codes)

@@ -42,7 +42,7 @@ EVIDENCE: dict[str, Evidence] = {
     "op.kind": Evidence((Way.REPLAYED, Way.RECOMPUTED), (Grounds.STRUCTURE, Grounds.CODE)),
     "mode.training": _SETTING,
     "random.source": _OP,
-    "random.dropout": Evidence((), (Grounds.SETTINGS, Grounds.VALUES)),
+    "random.dropout": Evidence((Way.REPLAYED,), (Grounds.SETTINGS, Grounds.VALUES)),
     "dtype.precision": Evidence((Way.REPLAYED, Way.RELATED), (Grounds.VALUES, Grounds.SETTINGS)),
     "dtype.bits": Evidence((Way.RELATED, Way.RECOMPUTED)),
     "layout.permuted": Evidence((Way.REPLAYED, Way.RELATED), (Grounds.VALUES,)),

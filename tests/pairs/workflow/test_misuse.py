@@ -131,7 +131,11 @@ def test_weights_that_are_not_finite(values):
     backend = kit_for(TORCH).backend
     backend.write(model[0].bias, np.full(8, values, "float32"))
     error = refusal(InputError, model, mlp(PADDLE), X)
-    assert re.fullmatch(r"output 0 of the reference has \d+ NaN or infinite values of 18", error.message)
+    assert re.fullmatch(
+        r"output 0 of the reference has \d+ NaN or infinite values of 18; the first that is not finite is "
+        r"the parameter 0.bias of the reference",
+        error.message,
+    )
     assert "check the reference's weights and the inputs" in error.hint
 
 

@@ -66,7 +66,7 @@ def test_a_third_party_backend_comes_from_an_entry_point(monkeypatch, tmp_path):
     (tmp_path / "abacus_backend.py").write_text(
         "import abacus\n"
         "class AbacusBackend:\n"
-        "    name = 'abacus'\n"
+        "    name, framework_version = 'abacus', '1.0'\n"
         "    def is_tensor(self, value): return isinstance(value, abacus.Bead)\n"
         "    is_model = is_optimizer = is_scheduler = lambda self, value: False\n"
     )
