@@ -100,8 +100,9 @@ def judged_updates(claim: Claim, where: Sequence[UpdateEvidence], after: float) 
 
 def _mended(evidence: UpdateEvidence) -> float:
     """How far the port's update by the reference's rule, as that is set, would be from the reference's."""
-    reference = evidence.reference
-    made = updated(reference.kind, reference.settings, evidence.port.moment)
+    reference, start = evidence.reference, evidence.port.moment
+    slots = {**reference.moment.slots, **start.slots}  # a setting may need a slot of its own
+    made = updated(reference.kind, reference.settings, BeforeUpdate(start.weight, start.gradient, slots))
     return np.inf if made is None else distance(made, reference.outcome, _floor(evidence))
 
 
