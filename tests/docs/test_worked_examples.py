@@ -28,7 +28,13 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     passed_over = shutil.ignore_patterns("__pycache__")
     for folder in ("src", "tests/faults", "tests/pairs", "tests/unit/workflow", "tests/versions"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=passed_over)
-    for file in ("tests/__init__.py", "tests/unit/__init__.py", "tests/conftest.py", "pyproject.toml"):
+    for file in (
+        "tests/__init__.py",
+        "tests/thorough.py",
+        "tests/conftest.py",
+        "tests/unit/__init__.py",
+        "pyproject.toml",
+    ):
         shutil.copy(ROOT / file, copy / file)
     return copy
 

@@ -130,6 +130,9 @@ class Explainer:
         self._left: dict[int, frozenset[Place]] = {}
         self._callers: set[str] = set()  # to blame for what another call is given
         self._nothing_more: set[tuple[object, ...]] = set()  # a line of a loop is looked at in one round
+        self._told_lines: set[tuple[object, ...]] = (
+            set()
+        )  # with a cause: in the next round it is the same one
         self._seen: dict[int, list[Measure]] = {}
         wrong = (each for each in seen if each.direction == "forward" and each.score > limit)
         self._guilty = frozenset(precise.port.trace.around(each.port, each.levels) for each in wrong)
@@ -164,6 +167,7 @@ class Explainer:
                 if self.reproducing and self.reproduction is None:
                     self.reproduction = self._reproduction(case, explained, found)
                 self._found.setdefault(case.call, []).append(explained)
+                self._told_lines.add(self._line_of(seen))
                 self._left.pop(case.call, None)
                 with self.attempts.attempt(phrase("what else is wrong"), case.node.path):
                     left = still_wrong(case, proofs[0])
@@ -227,8 +231,7 @@ class Explainer:
                 return None
         elif not needs_proof and nodes[call].path not in self._callers:
             return None
-        node = nodes[seen.port]
-        line = node.path, node.file, node.line, seen.side, seen.slot, seen.direction
+        line = self._line_of(seen)
         if line in self._nothing_more:
             return None
         explained = self.explain(divergence, seen) if may_explain else divergence
@@ -239,10 +242,20 @@ class Explainer:
             if each is not explained
             and (call in (order, nodes[order].parent) or _of_one_module(explained, each))
         ]
-        if explained.cause is not None and any(_are_alike(explained, each) for each in known):
+        again = (
+            line in self._told_lines
+            if explained.cause is None
+            else any(_are_alike(explained, each) for each in known)
+        )
+        if again:
             self._nothing_more.add(line)
             return None
         return replace(explained, inherited=False, reason=None)
+
+    def _line_of(self, seen: Measure) -> tuple[object, ...]:
+        """The line of code that gives a call of a module what it is given, and which of its tensors."""
+        node = self.precise.port.trace.nodes[seen.port]
+        return node.path, node.file, node.line, seen.side, seen.slot, seen.direction
 
     def explain_updates(
         self,
