@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from parfocal.attempts import STRICT
 from parfocal.judge.evidence import EVIDENCE
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.phrases import VARIABLE
 from tests.thorough import is_thorough
 from tests.versions.declared import expect_failures, failed_as_declared
@@ -35,7 +35,7 @@ def _hold_against_the_register() -> None:
     """Every cause that any test brings about is proven, or likely, as the register says."""
     proven, likely = Claim.proven, Claim.likely
 
-    def declared_proven(claim: Claim, way: Way, before: float, after: float) -> Cause:
+    def declared_proven(claim: Claim, way: ProvenBy, before: float, after: float) -> Cause:
         assert way in EVIDENCE[claim.code].proven, (
             f"{claim.code} is {way.value}: add that to judge/evidence.py"
         )

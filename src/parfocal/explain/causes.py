@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from parfocal.brief import brief
-from parfocal.judge.verdict import Cause, Claim, Grounds, Site, Way
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, Site
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
@@ -80,7 +80,7 @@ class ProvenChange:
     reference: OpLine | None = None
     facts: tuple[str, ...] = ()  # of a message that names a module: what it says without that
     also: tuple[OpLine, ...] = ()  # further lines of the port that the fix is about
-    way: Way | Grounds = Way.REPLAYED  # a basis: the values look so, which proves nothing
+    way: ProvenBy | Grounds = ProvenBy.REPLAYED  # a basis: the values look so, which proves nothing
 
 
 def cause(proven: list[ProvenChange], before: float) -> Cause:

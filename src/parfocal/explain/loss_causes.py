@@ -28,7 +28,7 @@ from parfocal.explain.loss_formulas import (
     weights_of_targets,
 )
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.phrases import phrase
 
 CLOSE = limits.causes.FITTED.value
@@ -85,7 +85,7 @@ def cause_of(losses: LossPair) -> Cause | None:
     if not found.values:
         return found.claim.likely(Grounds.VALUES)
     before = max(off(each.port, each.reference) for each in losses.samples)
-    return found.claim.proven(Way.RECOMPUTED, before, max(off(*each) for each in found.values))
+    return found.claim.proven(ProvenBy.RECOMPUTED, before, max(off(*each) for each in found.values))
 
 
 def _made(losses: LossPair, value: Callable[[LossSample], Value]) -> list[tuple[Value, Value]]:

@@ -19,7 +19,7 @@ from parfocal.explain.metric_formulas import FORMULAS, TOP_K
 from parfocal.explain.sample_values import bits_of
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
-from parfocal.judge.verdict import Cause, Claim, Way, side_name
+from parfocal.judge.verdict import Cause, Claim, ProvenBy, side_name
 from parfocal.phrases import phrase
 
 ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
@@ -73,7 +73,7 @@ def cause_of(metrics: MetricPair, limit: float) -> Cause | None:
     if found is None:
         return None
     before = max(apart(probe.reference, probe.port) for probe in metrics.probes)
-    return found.claim.proven(Way.RECOMPUTED, before, found.after)
+    return found.claim.proven(ProvenBy.RECOMPUTED, before, found.after)
 
 
 def _off(metrics: MetricPair, of_probe: Callable[[MetricProbe], float | None], side: str = "port") -> float:

@@ -17,7 +17,7 @@ from parfocal.explain.causes import number, rounded
 from parfocal.explain.rate_shapes import shape_of
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.phrases import phrase
 
 FURTHEST = limits.searches.RATE_SHIFTS.value
@@ -75,7 +75,7 @@ def _tested(found: RateClaim, rates: RatePair, limit: float) -> Cause:
     """Proven by curves that are one; a description of both curves alone makes it likely."""
     before = distance(rates.port, rates.reference)
     after = max((distance(*each) for each in found.curves), default=np.inf)
-    return found.claim.judged(Way.RELATED, before, after, limit, Grounds.VALUES)
+    return found.claim.judged(ProvenBy.RELATED, before, after, limit, Grounds.VALUES)
 
 
 def _is_constant(curve: Array, limit: float) -> bool:

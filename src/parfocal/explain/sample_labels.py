@@ -14,7 +14,7 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.sample_values import Moved, Pairs, farthest
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way, side_name
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, side_name
 from parfocal.phrases import phrase
 
 FEWEST = limits.causes.LABELS_FEWEST.value
@@ -27,7 +27,7 @@ def label_cause(pairs: Pairs) -> Cause | None:
     if found is None:
         return None
     (claim,) = found.steps
-    return claim.judged(Way.RELATED, farthest(pairs), farthest(found.pairs), 0.0, Grounds.VALUES)
+    return claim.judged(ProvenBy.RELATED, farthest(pairs), farthest(found.pairs), 0.0, Grounds.VALUES)
 
 
 def _moved(claim: Claim, pairs: Iterable[tuple[Array, Array]]) -> Moved:

@@ -39,7 +39,7 @@ from parfocal.explain.sample_values import (
     plane_of,
 )
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.phrases import joined, phrase
 
 FARTHEST = limits.searches.CROP_SHIFTS.value
@@ -62,7 +62,7 @@ def cause_of(pairs: Pairs, limit: float, equal: Pairs = ()) -> Cause | None:
     bits = next(bit_patterns(pairs), None)
     exact = bits or _exact(ways, limit)
     if exact is not None:
-        return _told(exact.steps).proven(Way.RELATED, farthest(pairs), farthest(exact.pairs))
+        return _told(exact.steps).proven(ProvenBy.RELATED, farthest(pairs), farthest(exact.pairs))
     alike = _alike(ways, limit)
     return _told(alike).likely(Grounds.VALUES) if alike else None
 

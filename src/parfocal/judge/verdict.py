@@ -53,7 +53,7 @@ class Site:
     order: int | None = field(default=None, compare=False)  # of the call in its run; the place is the same
 
 
-class Way(Enum):
+class ProvenBy(Enum):
     """How a cause was proven."""
 
     REPLAYED = "replayed"  # the port's code was run again with the cause removed
@@ -75,7 +75,7 @@ class Grounds(Enum):
 class Proof:
     """The error before, and with the cause removed, in one unit."""
 
-    way: Way
+    way: ProvenBy
     before: float
     after: float
 
@@ -122,13 +122,13 @@ class Claim:
     fix: str
     facts: tuple[str, ...] = ()
 
-    def proven(self, way: Way, before: float, after: float) -> Cause:
+    def proven(self, way: ProvenBy, before: float, after: float) -> Cause:
         return Cause(self.code, self.message, self.fix, Proof(way, before, after), facts=self.facts)
 
     def likely(self, rests_on: Grounds) -> Cause:
         return Cause(self.code, self.message, self.fix, None, rests_on, facts=self.facts)
 
-    def judged(self, way: Way, before: float, after: float, limit: float, otherwise: Grounds) -> Cause:
+    def judged(self, way: ProvenBy, before: float, after: float, limit: float, otherwise: Grounds) -> Cause:
         """Proven where the error with the cause removed is within the limit, else likely."""
         return self.proven(way, before, after) if after <= limit else self.likely(otherwise)
 

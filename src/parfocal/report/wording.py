@@ -8,7 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from parfocal.judge.verdict import Cause, Divergence, Grounds, InheritanceReason, SettingDifference, Site, Way
+from parfocal.judge.verdict import (
+    Cause,
+    Divergence,
+    Grounds,
+    InheritanceReason,
+    ProvenBy,
+    SettingDifference,
+    Site,
+)
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import NOUNS, Compared, Coverage
 from parfocal.report.report import PARTIAL, Report
@@ -85,9 +93,9 @@ REASONS = {
 
 
 WAYS = {
-    Way.REPLAYED: phrase("run again with it removed"),
-    Way.RECOMPUTED: phrase("computed again with it removed"),
-    Way.RELATED: phrase("made of the reference's values by it"),
+    ProvenBy.REPLAYED: phrase("run again with it removed"),
+    ProvenBy.RECOMPUTED: phrase("computed again with it removed"),
+    ProvenBy.RELATED: phrase("made of the reference's values by it"),
 }
 GROUNDS = {
     Grounds.SETTINGS: phrase("read from the settings of both sides; not run"),

@@ -19,7 +19,7 @@ from parfocal.explain.samples import cause_of
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Grounds, Site, Way, side_name
+from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Grounds, ProvenBy, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
@@ -205,7 +205,7 @@ def _length(
                 batch=batch,
             )
         cause = Claim("data.length", message, fix).judged(
-            Way.RELATED, float(abs(counts[0] - counts[1])), left, 0.0, Grounds.VALUES
+            ProvenBy.RELATED, float(abs(counts[0] - counts[1])), left, 0.0, Grounds.VALUES
         )
         found.append(_divergence(sides, phrase("length: {what}", what=what), cause, np.inf))
     batches = [reading.batch(side) for side in (0, 1)]
@@ -247,7 +247,7 @@ def _order(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list[
     common = slice(0, min(len(ours), len(theirs)))
     before = apart(ours[common], theirs[common])
     after = apart(ours[np.asarray(order.order)[found]], theirs[found])
-    cause = Claim("data.order", message, fix).proven(Way.RELATED, before, after)
+    cause = Claim("data.order", message, fix).proven(ProvenBy.RELATED, before, after)
     return [_divergence(sides, what, cause, np.inf)]
 
 

@@ -24,7 +24,7 @@ from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size, difference, error_of, score, size_of
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.picture import picture_of
-from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Site, Way, side_name
+from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, ProvenBy, Site, side_name
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
@@ -348,7 +348,7 @@ def _settings(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Iterator[Caus
                 port=brief(own[name]),
             )
             claim = Claim(CODES.get(name, "loss.input"), message, line)
-            yield claim.proven(Way.RECOMPUTED, off(theirs.tried(inputs), right), off(value, right))
+            yield claim.proven(ProvenBy.RECOMPUTED, off(theirs.tried(inputs), right), off(value, right))
 
 
 def _from_values(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Cause | None:

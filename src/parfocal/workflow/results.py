@@ -15,7 +15,7 @@ from parfocal.explain.metric_causes import UNITS
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Site, Way
+from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, ProvenBy, Site
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Curve, Report
@@ -135,7 +135,7 @@ def _unit_of(mean: float, wanted: float, within: float) -> Cause | None:
                 else phrase("multiply the results of the runs by 100")
             )
             before, after = (abs(value - wanted) / within for value in (mean, mean / factor))
-            return Claim("metric.unit", message, fix).proven(Way.RELATED, before, after)
+            return Claim("metric.unit", message, fix).proven(ProvenBy.RELATED, before, after)
     return None
 
 

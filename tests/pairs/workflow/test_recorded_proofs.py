@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import parfocal as pf
-from parfocal.judge.verdict import Grounds, Way
+from parfocal.judge.verdict import Grounds, ProvenBy
 from tests.pairs.workflow.recordings import Side, record_side
 
 X = 2.0 * np.random.default_rng(0).normal(size=(6, 8)).astype("float32")
@@ -53,7 +53,7 @@ def test_a_call_that_can_be_computed_again_proves_its_setting(name, tmp_path):
     cause = compared(tmp_path, layers).first.cause
     assert cause.code == code
     assert cause.proof is not None, cause
-    assert cause.proof.way is Way.RECOMPUTED
+    assert cause.proof.way is ProvenBy.RECOMPUTED
     assert cause.proof.after <= 1.0 < cause.proof.before
 
 

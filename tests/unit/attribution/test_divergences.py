@@ -14,7 +14,7 @@ from parfocal.attribution.measures import END_LIMIT, LIMIT, Measure, Remark
 from parfocal.attribution.observation import limits_of
 from parfocal.attribution.whole_model import WholeModelResult
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.judge.verdict import Cause, InheritanceReason, Proof, Way
+from parfocal.judge.verdict import Cause, InheritanceReason, Proof, ProvenBy
 from parfocal.matching.pairing import CallPair, Pairing
 from parfocal.matching.table import PairReason
 from tests.unit.matching.traces import Does, trace
@@ -30,7 +30,7 @@ NET = Does("", "Net", ["x"], ["z"], [
 ROOT, BLOCK, FC, ACT, HEAD = range(5)
 
 
-PROOF = Proof(Way.REPLAYED, 100.0, 1.0)
+PROOF = Proof(ProvenBy.REPLAYED, 100.0, 1.0)
 
 
 def measure(call, side, direction, score=100.0, **changes):

@@ -11,7 +11,7 @@ import pytest
 from parfocal.judge.code_guides import GUIDES
 from parfocal.judge.codes import CODES
 from parfocal.judge.evidence import EVIDENCE
-from parfocal.judge.verdict import PHASES, Cause, Grounds, Proof, Way
+from parfocal.judge.verdict import PHASES, Cause, Grounds, Proof, ProvenBy
 from parfocal.report.codes_page import TITLES, page
 
 ROOT = Path(__file__).parents[3]
@@ -42,14 +42,14 @@ def test_every_code_says_what_it_means_and_where_it_occurs() -> None:
 
 
 def test_a_cause_cannot_have_another_code() -> None:
-    proof = Proof(Way.REPLAYED, 9.0, 0.0)
+    proof = Proof(ProvenBy.REPLAYED, 9.0, 0.0)
     assert Cause("op.mask", "", "", proof).code == "op.mask"
     with pytest.raises(ValueError, match=r"there is no cause code 'op\.masc'"):
         Cause("op.masc", "", "", proof)
 
 
 def test_a_cause_states_how_it_was_proven_or_what_it_rests_on() -> None:
-    proof = Proof(Way.REPLAYED, 9.0, 0.5)
+    proof = Proof(ProvenBy.REPLAYED, 9.0, 0.5)
     assert Cause("op.mask", "", "", proof).score_after == 0.5
     assert Cause("op.mask", "", "", None, Grounds.SETTINGS).score_after is None
     with pytest.raises(TypeError, match="proof"):
@@ -99,7 +99,7 @@ def test_no_figure_of_a_proof_is_written_into_the_code() -> None:
 
 
 def test_the_search_for_written_figures_can_fail() -> None:
-    (call,) = ast.parse("claim.proven(Way.REPLAYED, 9.0, 0.0)").body
+    (call,) = ast.parse("claim.proven(ProvenBy.REPLAYED, 9.0, 0.0)").body
     assert isinstance(call, ast.Expr)
     assert isinstance(call.value, ast.Call)
     assert all(isinstance(each, ast.Constant) for each in call.value.args[1:3])

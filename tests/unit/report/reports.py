@@ -8,7 +8,7 @@ import numpy as np
 
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Divergence, Finding, PairResult, Proof, Site, Way
+from parfocal.judge.verdict import Cause, Divergence, Finding, PairResult, Proof, ProvenBy, Site
 from parfocal.report.coverage import Compared, Coverage
 from parfocal.report.report import DepthPoint, Report
 
@@ -61,6 +61,6 @@ CAUSE = Cause(
     "config.epsilon",
     "epsilon is 1e-05 in the reference, 1e-06 in the port",
     "port.blocks[1].norm = paddle.nn.LayerNorm(8, epsilon=1e-05)",
-    Proof(Way.REPLAYED, 100.0, 1.2),
+    Proof(ProvenBy.REPLAYED, 100.0, 1.2),
 )
 NOTE = Finding("transfer", "2 counters of the reference left out")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from parfocal.errors import FileFormatError, StorageError
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Cause, Grounds, Proof, SettingDifference, Site, Way
+from parfocal.judge.verdict import Cause, Grounds, Proof, ProvenBy, SettingDifference, Site
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.json_reader import load_report
 from parfocal.report.report import NOT_IN_JSON, Curve, DepthPoint, Report
@@ -126,7 +126,7 @@ sites = st.builds(
     Site, names, names, st.none() | names, st.none() | names, st.none() | st.integers(0, 9999), settings
 )
 shown = st.one_of(
-    st.tuples(st.builds(Proof, st.sampled_from(Way), numbers, numbers), st.none()),
+    st.tuples(st.builds(Proof, st.sampled_from(ProvenBy), numbers, numbers), st.none()),
     st.tuples(st.none(), st.sampled_from(Grounds)),
 )
 causes = st.builds(

@@ -15,7 +15,7 @@ from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.explain.ops.writing import writing_comparison
 from parfocal.judge import limits
-from parfocal.judge.verdict import Way
+from parfocal.judge.verdict import ProvenBy
 from parfocal.phrases import phrase
 
 FEW = limits.pairing.AGREE_BY_CHANCE.value
@@ -100,7 +100,7 @@ def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float)
     )
     if where is not None and where.op is not None:
         fix = written_at_ties(case, where.op, where.file, where.line, fix)
-    yield ProvenChange("grad.tie", message, fix, score, where, theirs, way=Way.RELATED)
+    yield ProvenChange("grad.tie", message, fix, score, where, theirs, way=ProvenBy.RELATED)
 
 
 def _op_on(case: Case, values: Array, *, own: bool) -> OpLine | None:

@@ -25,7 +25,7 @@ from parfocal.explain.causes import OpLine, ProvenChange, number, rounded, spell
 from parfocal.explain.fixes import fixing
 from parfocal.explain.layers.relations import factor_between
 from parfocal.judge import limits
-from parfocal.judge.verdict import Way
+from parfocal.judge.verdict import ProvenBy
 from parfocal.phrases import phrase
 
 TRIALS = limits.searches.GRADIENT_LINES.value
@@ -253,7 +253,7 @@ def gradient_factor(case: Case) -> Iterator[ProvenChange]:
         )
         facts = (case.node.kind, number(factor))
         yield ProvenChange(
-            "grad.scale", message, fix, max(scores), function_of(case), facts=facts, way=Way.RELATED
+            "grad.scale", message, fix, max(scores), function_of(case), facts=facts, way=ProvenBy.RELATED
         )
 
 
@@ -285,7 +285,7 @@ def clipped(case: Case) -> Iterator[ProvenChange]:
                         spelled_path=spelled_path(case.node.path),
                     )
                 where, facts = function_of(case) if own else None, (side, case.node.kind, str(bounds))
-                yield ProvenChange("grad.clip", message, fix, score, where, facts=facts, way=Way.RELATED)
+                yield ProvenChange("grad.clip", message, fix, score, where, facts=facts, way=ProvenBy.RELATED)
         return
 
 

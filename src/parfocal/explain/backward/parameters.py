@@ -27,7 +27,7 @@ from parfocal.explain.fixes.tying import tied
 from parfocal.explain.layers.relations import factor_between
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.judge.floors import Size, coarser, difference, score, size_of
-from parfocal.judge.verdict import Divergence, Way
+from parfocal.judge.verdict import Divergence, ProvenBy
 from parfocal.phrases import joined, phrase
 from parfocal.replay.noise_floors import NoiseFloors
 from parfocal.replay.repeat import Repeater
@@ -203,7 +203,7 @@ class ParameterExplainer:
             )
             message += phrase("their gradients add up to the reference's")
             fix = tied(self.precise.port, parts, phrase("use one parameter for {names}", names=names))
-            yield ProvenChange("weight.tied", message, fix, left, way=Way.RELATED)
+            yield ProvenChange("weight.tied", message, fix, left, way=ProvenBy.RELATED)
 
     def _users(self, entry: Entry) -> Iterator[ParameterUsers]:
         """The owner's own calls, then every call around them."""
@@ -322,7 +322,9 @@ def _relations(
             code = "grad.accumulated" if whole else "grad.scale"
             fix = phrase("look for what is added up twice") if whole else phrase("look for what scales it")
             message = phrase("{what} is {factor} times the reference's", what=what, factor=number(factor))
-            yield ProvenChange(code, message, fix, left, facts=("parameter", number(factor)), way=Way.RELATED)
+            yield ProvenChange(
+                code, message, fix, left, facts=("parameter", number(factor)), way=ProvenBy.RELATED
+            )
             return
     bounds = clip_bounds(observed, expected)
     if bounds is not None:
@@ -333,5 +335,5 @@ def _relations(
                 phrase("look for what clips it"),
             )
             yield ProvenChange(
-                "grad.clip", message, fix, left, facts=("parameter", str(bounds)), way=Way.RELATED
+                "grad.clip", message, fix, left, facts=("parameter", str(bounds)), way=ProvenBy.RELATED
             )

@@ -15,7 +15,7 @@ from parfocal.errors import UnsupportedError
 from parfocal.explain.causes import PortLine, number, rounded, spelled_path
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Claim, Way
+from parfocal.judge.verdict import Cause, Claim, ProvenBy
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
@@ -44,7 +44,7 @@ def momentum_cause(
         measured = min(_with(start, right, wrong, ours, momentum, ratio, floor) for ratio in _ratios(count))
         if measured <= limit:
             claim = _claim(sides[1], backend, ours, momentum, said=momentum == theirs)
-            return claim.proven(Way.RECOMPUTED, apart, measured)
+            return claim.proven(ProvenBy.RECOMPUTED, apart, measured)
     return None
 
 
@@ -78,7 +78,7 @@ def _plain_mean(
         spelled_path=spelled_path(node.path),
     )
     claim = Claim("config.momentum", message, fix, (node.kind, "None", number(momentum)))
-    return claim.proven(Way.RECOMPUTED, _score(wrong, right, floor), measured)
+    return claim.proven(ProvenBy.RECOMPUTED, _score(wrong, right, floor), measured)
 
 
 def _solved(start: Array, right: Array, wrong: Array, momentum: float) -> float | None:

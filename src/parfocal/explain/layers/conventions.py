@@ -20,7 +20,7 @@ from parfocal.capture.nested_values import flatten, flatten_call, replace, repla
 from parfocal.explain.case import Case
 from parfocal.explain.causes import ProvenChange, code_of, line, place, said, spelled_path
 from parfocal.explain.layers.settings import rebuilt
-from parfocal.judge.verdict import Way
+from parfocal.judge.verdict import ProvenBy
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
@@ -209,7 +209,12 @@ def cut_to_size(case: Case) -> Iterator[ProvenChange]:
             ends=ends,
         )
         yield ProvenChange(
-            "op.ceil_mode", message, fix, score, facts=(case.node.kind, *map(str, sizes)), way=Way.RELATED
+            "op.ceil_mode",
+            message,
+            fix,
+            score,
+            facts=(case.node.kind, *map(str, sizes)),
+            way=ProvenBy.RELATED,
         )
 
 

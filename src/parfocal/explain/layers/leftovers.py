@@ -12,7 +12,7 @@ from parfocal.backends.protocol import Backend
 from parfocal.backends.vocabulary import family
 from parfocal.errors import ParfocalError
 from parfocal.explain.causes import PortLine, code_of, said, spelled_path, two_values
-from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, InheritanceReason, Way
+from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, InheritanceReason, ProvenBy
 from parfocal.phrases import joined, phrase
 from parfocal.weights.plan import Entry
 from parfocal.weights.settings import differing_names
@@ -86,7 +86,9 @@ def _made_otherwise(path: str, reference: Modules, port: Modules) -> Cause | Non
     facts = (kind, *(fact for n in names for fact in (n, said(right[n]), said(wrong[n]))))
     left = len((*plan.unmatched_reference, *plan.unmatched_port, *plan.ambiguous))
     # weights without a place: now as many as it takes, none in the layer made anew
-    return Claim(code_of(names[0], kind), message, fix, facts).proven(Way.RECOMPUTED, math.inf, float(left))
+    return Claim(code_of(names[0], kind), message, fix, facts).proven(
+        ProvenBy.RECOMPUTED, math.inf, float(left)
+    )
 
 
 def _another_kind(path: str, partner: str, reference: Modules, port: Modules) -> Cause | None:

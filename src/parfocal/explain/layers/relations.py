@@ -19,7 +19,7 @@ from parfocal.explain.case_facts import Check, is_telling
 from parfocal.explain.causes import ProvenChange, number, place, rounded, spelled_path
 from parfocal.explain.layers.functions import ACTIVATIONS
 from parfocal.judge.shape_order import find_order
-from parfocal.judge.verdict import Grounds, Way
+from parfocal.judge.verdict import Grounds, ProvenBy
 from parfocal.phrases import phrase
 
 Undo = Callable[[Array], Array]
@@ -44,7 +44,7 @@ def constant_factor(case: Case) -> Iterator[ProvenChange]:
             "divide {what} by {factor}, or find what multiplies it", what=case.what, factor=number(factor)
         )
         yield ProvenChange(
-            "op.scale", message, fix, measured, facts=(case.node.kind, number(factor)), way=Way.RELATED
+            "op.scale", message, fix, measured, facts=(case.node.kind, number(factor)), way=ProvenBy.RELATED
         )
 
 
@@ -77,7 +77,12 @@ def bias_off(case: Case) -> Iterator[ProvenChange]:
                         spelled_path=spelled_path(case.node.path),
                     )
                     yield ProvenChange(
-                        "op.bias", message, fix, measured, facts=(words, entry.name, owner), way=Way.RELATED
+                        "op.bias",
+                        message,
+                        fix,
+                        measured,
+                        facts=(words, entry.name, owner),
+                        way=ProvenBy.RELATED,
                     )
                     return
 
@@ -98,7 +103,7 @@ def activation_off(case: Case) -> Iterator[ProvenChange]:
                 phrase("apply {name} to {what}", name=name, what=case.what),
                 missing,
                 facts=(name,),
-                way=Way.RELATED,
+                way=ProvenBy.RELATED,
             )
         elif extra <= case.limit:
             message = phrase(
@@ -110,7 +115,7 @@ def activation_off(case: Case) -> Iterator[ProvenChange]:
                 phrase("do not apply {name} to {what}", name=name, what=case.what),
                 extra,
                 facts=(name,),
-                way=Way.RELATED,
+                way=ProvenBy.RELATED,
             )
 
 
@@ -136,7 +141,7 @@ def permuted(case: Case) -> Iterator[ProvenChange]:
         )
         fix = phrase("put {what} in the reference's order along axis {axis}", what=case.what, axis=axis)
         yield ProvenChange(
-            "op.order", message, fix, measured, facts=(str(axis), *map(str, indices)), way=Way.RELATED
+            "op.order", message, fix, measured, facts=(str(axis), *map(str, indices)), way=ProvenBy.RELATED
         )
 
 

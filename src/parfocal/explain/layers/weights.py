@@ -21,7 +21,7 @@ from parfocal.explain.layers.relations import factor_between
 from parfocal.judge import limits
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.phrases import joined, phrase
 
 LONGEST = limits.searches.WEIGHT_OF_A_LINE.value
@@ -53,7 +53,9 @@ def weight_cause(
         measured = _score(wide, found.apply(other), floor)
         if measured <= limit:
             before = _score(wide, other, floor)
-            return _arranged(path, framework, observed.shape, found).proven(Way.RELATED, before, measured)
+            return _arranged(path, framework, observed.shape, found).proven(
+                ProvenBy.RELATED, before, measured
+            )
     elif same_numbers(wide, other, 4.0 * floor.peak):
         message = phrase(
             "{path} {shape} of the port has the reference's numbers in another order",
@@ -62,14 +64,14 @@ def weight_cause(
         )
         measured = _score(np.sort(wide, axis=None), np.sort(other, axis=None), floor)
         return Claim("weight.permuted", message, COPY).proven(
-            Way.RELATED, _score(wide, other, floor), measured
+            ProvenBy.RELATED, _score(wide, other, floor), measured
         )
     found_cause = _related(path, observed, expected, floor, limit, others)
     if found_cause is not None:
         return found_cause
     copied = expected.astype(observed.dtype)  # as far as the port's type can hold it
     before, after = (_score(each.astype(np.float64), other, floor) for each in (observed, copied))
-    return _mismatched(path, wide, other).judged(Way.RECOMPUTED, before, after, limit, Grounds.VALUES)
+    return _mismatched(path, wide, other).judged(ProvenBy.RECOMPUTED, before, after, limit, Grounds.VALUES)
 
 
 def tied_cause(path: str, right: str, source: str, before: float, after: float) -> Cause:
@@ -84,7 +86,7 @@ def tied_cause(path: str, right: str, source: str, before: float, after: float) 
         right=right,
         source=source,
     )
-    return Claim("weight.tied", message, COPY).proven(Way.RELATED, before, after)
+    return Claim("weight.tied", message, COPY).proven(ProvenBy.RELATED, before, after)
 
 
 def _arranged(path: str, framework: str, shape: Sequence[int], found: Rearrangement) -> Claim:
@@ -141,7 +143,7 @@ def _related(
 
     def related(claim: Claim, made: Array) -> Cause:
         after = _score(observed.astype(np.float64), made.astype(np.float64), floor)
-        return claim.proven(Way.RELATED, before, after)
+        return claim.proven(ProvenBy.RELATED, before, after)
 
     for name, dtype in NARROW.items():
         with np.errstate(over="ignore"):
@@ -169,7 +171,9 @@ def _related(
     left = _score(observed.astype(np.float64) / factor, expected.astype(np.float64), floor)
     message = phrase("{path} is {factor} times the reference's", path=path, factor=number(factor))
     return (
-        Claim("weight.mismatched", message, COPY).proven(Way.RELATED, before, left) if left <= limit else None
+        Claim("weight.mismatched", message, COPY).proven(ProvenBy.RELATED, before, left)
+        if left <= limit
+        else None
     )
 
 

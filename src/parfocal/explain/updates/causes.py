@@ -14,7 +14,7 @@ from parfocal.explain.updates.rules import AfterUpdate, BeforeUpdate, updated
 from parfocal.explain.updates.settings import code_of, differences, same
 from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence, get, solve, with_settings
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way, side_name
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, side_name
 from parfocal.phrases import phrase
 
 Written = Callable[[str, Mapping[str, Any]], str]  # how an optimizer of the port is written
@@ -95,7 +95,7 @@ def _frozen(wrong: Sequence[UpdateEvidence]) -> Cause | None:
 def judged_updates(claim: Claim, where: Sequence[UpdateEvidence], after: float) -> Cause:
     """Proven where the port's updates, computed again with the cause removed, are the reference's."""
     before = max(distance(each.port.outcome, each.reference.outcome, _floor(each)) for each in where)
-    return claim.judged(Way.RECOMPUTED, before, after, LIMIT, Grounds.SETTINGS)
+    return claim.judged(ProvenBy.RECOMPUTED, before, after, LIMIT, Grounds.SETTINGS)
 
 
 def _mended(evidence: UpdateEvidence) -> float:
@@ -308,7 +308,7 @@ def _shown(name: str, value: Any, where: Sequence[UpdateEvidence], of: int, writ
     fix = phrase("make the port's update that of {line}", line=line)
     claim = Claim(code_of(name), message, fix, (name, words(right), words(value)))
     before, after = (_unlike_its_rule(first.port, changed) for changed in ({}, {name: value}))
-    return claim.judged(Way.RECOMPUTED, before, after, LIMIT, Grounds.VALUES)
+    return claim.judged(ProvenBy.RECOMPUTED, before, after, LIMIT, Grounds.VALUES)
 
 
 def _unlike_its_rule(update: SideUpdate, changed: Mapping[str, Any]) -> float:

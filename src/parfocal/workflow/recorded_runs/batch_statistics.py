@@ -10,7 +10,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 from parfocal.workflow.recorded_runs.gathering import same_calls
@@ -58,7 +58,7 @@ def statistics_cause(pair: StepPair, ours: Node, theirs: Node) -> Cause | None:
     if len(known) < len(shown):
         return claim.likely(Grounds.SETTINGS)
     return claim.proven(
-        Way.RECOMPUTED,
+        ProvenBy.RECOMPUTED,
         max(each.otherwise for each in known) / FITTED,
         max(each.left for each in known) / FITTED,
     )

@@ -19,7 +19,7 @@ from parfocal.judge.layouts import distance as sample_distance
 from parfocal.judge.shape import error_shape
 from parfocal.judge.sketch import relative_distance, sketch
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.matching.values import SAME, distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData
@@ -55,7 +55,9 @@ def _order(observed: Array, expected: Array) -> Cause | None:
     made = expected.take(np.asarray(order), axis)
 
     def _moved(code: str, message: str, fix: str) -> Cause:
-        return Claim(code, message, fix).proven(Way.RELATED, apart(expected, observed), apart(made, observed))
+        return Claim(code, message, fix).proven(
+            ProvenBy.RELATED, apart(expected, observed), apart(made, observed)
+        )
 
     reverse = order == tuple(reversed(range(len(order))))
     if axis > 0 and reverse and len(order) <= CHANNELS:
@@ -87,7 +89,7 @@ def _affine(observed: Array, expected: Array) -> Cause | None:
         if fitted is not None:
             before = _unlike(expected, observed)
             after = _unlike(fitted.applied(expected, axis), observed)
-            return _normalisation(fitted, axis).proven(Way.RELATED, before, after)
+            return _normalisation(fitted, axis).proven(ProvenBy.RELATED, before, after)
     return None
 
 
@@ -125,7 +127,7 @@ def _affine_sketch(pair: StepPair, own: TensorData, other: TensorData) -> Cause 
     if not scale or after > 1.0:
         return None
     claim = _normalisation(AffineFit((float(scale),), (float(offset),)), None)
-    return claim.proven(Way.RELATED, before, after)
+    return claim.proven(ProvenBy.RELATED, before, after)
 
 
 def _some_order(own: TensorData, other: TensorData) -> Cause | None:
@@ -157,14 +159,14 @@ def _other_batch(pair: StepPair, own: TensorData, other: TensorData) -> Cause | 
                 other=call.rank,
             )
             fix = phrase("give each rank the reference's share of the data")
-            return Claim("dist.sampler", message, fix).proven(Way.RELATED, *shares)
+            return Claim("dist.sampler", message, fix).proven(ProvenBy.RELATED, *shares)
         message = phrase(
             "the port's batch of step {step} is the reference's of step {other}",
             step=pair.step,
             other=call.step,
         )
         fix = phrase("feed both sides the same batches: seed or switch off shuffling")
-        return Claim("data.order", message, fix).proven(Way.RELATED, *shares)
+        return Claim("data.order", message, fix).proven(ProvenBy.RELATED, *shares)
     return None
 
 
@@ -201,5 +203,5 @@ def _other_samples(pair: StepPair, observed: Array, expected: Array) -> Cause | 
             message = phrase("the port's samples are the reference's, put together to other batches")
             claim = Claim("data.order", message, phrase("feed both sides the same batches"))
             # samples of the port's batch that the reference does not have
-            return claim.proven(Way.RELATED, float(before), float(len(missing)))
+            return claim.proven(ProvenBy.RELATED, float(before), float(len(missing)))
     return None

@@ -16,7 +16,7 @@ import numpy as np
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.verdict import Cause, Claim, Divergence, Proof, Site, Way, side_name
+from parfocal.judge.verdict import Cause, Claim, Divergence, Proof, ProvenBy, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData
 from parfocal.report.coverage import Compared
@@ -114,7 +114,7 @@ def _not_cleared(pair: StepPair, wrong: Sequence[ParameterError]) -> Cause | Non
             return None
     message = phrase("the port's gradients are the reference's with those of its last step added to them")
     fix = phrase("clear the port's gradients after every update")
-    return Claim("grad.accumulated", message, fix).proven(Way.RELATED, before, after)
+    return Claim("grad.accumulated", message, fix).proven(ProvenBy.RELATED, before, after)
 
 
 def _scaled_throughout(
@@ -136,7 +136,7 @@ def _scaled_throughout(
     factor = known[0]
     vectors = [both for each in wrong if (both := _in_one_order(pair, each.tie)) is not None]
     proof = Proof(
-        Way.RELATED,
+        ProvenBy.RELATED,
         max(unlike(own, other) for own, other in vectors),
         max(unlike(own, factor * other) for own, other in vectors),
     )

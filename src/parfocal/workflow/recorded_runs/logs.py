@@ -10,7 +10,7 @@ from parfocal.capture.recorder import PROOF
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, NOTHING, Size
 from parfocal.judge.metrics import Comparison
-from parfocal.judge.verdict import Cause, Claim, Divergence, Way
+from parfocal.judge.verdict import Cause, Claim, Divergence, ProvenBy
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.run.records import Leaf, TensorValue, ValueRecord
@@ -112,7 +112,7 @@ def _misread(pair: StepPair, name: str, own: float, other: float) -> Cause | Non
         line = registry.dialect(pair.port.run.header.framework).rate_in_use
         fix = phrase("log the rate that the optimizer uses{line}", line=f": {line}" if line else "")
         before, after = (_relative(value, other) / SAME for value in (own, theirs))
-        return Claim("metric.value", message, fix).proven(Way.RECOMPUTED, before, after)
+        return Claim("metric.value", message, fix).proven(ProvenBy.RECOMPUTED, before, after)
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.judge.verdict import Cause, Claim, Divergence, Way, side_name
+from parfocal.judge.verdict import Cause, Claim, Divergence, ProvenBy, side_name
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData, Value
 from parfocal.report.coverage import Compared, LeftOut, Reason
@@ -98,7 +98,7 @@ def _explain(pair: StepPair, ours: float, theirs: float) -> Cause | None:
                 meaning=meaning,
             )
             claim = Claim("loss.reduction", message, phrase("reduce the port's loss as the reference's"))
-            return claim.proven(Way.RELATED, (times - 1) / WHOLE, abs(times / count - 1) / WHOLE)
+            return claim.proven(ProvenBy.RELATED, (times - 1) / WHOLE, abs(times / count - 1) / WHOLE)
     factors = {round(factor, 5) for factor in _gradient_factors(pair)}
     if len(factors) == 1 and (left := abs(factors.pop() / ratio - 1)) < WHOLE:
         message = phrase(
@@ -107,7 +107,7 @@ def _explain(pair: StepPair, ours: float, theirs: float) -> Cause | None:
         claim = Claim(
             "loss.weight", message, phrase("divide the port's loss by {ratio}", ratio=f"{ratio:.6g}")
         )
-        return claim.proven(Way.RELATED, (times - 1) / WHOLE, left / WHOLE)
+        return claim.proven(ProvenBy.RELATED, (times - 1) / WHOLE, left / WHOLE)
     return None
 
 
@@ -179,4 +179,4 @@ def _explain_entering(pair: StepPair, own: TensorData, other: TensorData) -> Cau
     )
     fix = phrase("divide what the port goes backward from by {factor}", factor=f"{factor:.6g}")
     before, after = unlike(*vectors), unlike(vectors[0], factor * vectors[1])
-    return Claim("grad.scale", message, fix).proven(Way.RELATED, before, after)
+    return Claim("grad.scale", message, fix).proven(ProvenBy.RELATED, before, after)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Proof, Way
+from parfocal.judge.verdict import Cause, Claim, Proof, ProvenBy
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.gathering import batch_of
 from parfocal.workflow.recorded_runs.pair import StepPair, Vector
@@ -32,7 +32,7 @@ def _of_the_ranks(claim: Claim, ratio: float, pair: StepPair) -> Cause:
     """The ratio of the sides is the number of ranks: divided by that, nothing is left of it."""
     counts = ranks_of(pair), 1 / ranks_of(pair)
     after = min(abs(ratio / count - 1) for count in counts)
-    return claim.proven(Way.RELATED, abs(ratio - 1) / WHOLE, after / WHOLE)
+    return claim.proven(ProvenBy.RELATED, abs(ratio - 1) / WHOLE, after / WHOLE)
 
 
 def _on_all_ranks(pair: StepPair, ratio: float, name: str) -> bool:
@@ -96,7 +96,7 @@ def loss_share_cause(pair: StepPair, ours: float, theirs: float) -> Cause | None
             )
             fix = phrase("give all ranks equally many samples: fill up or drop the last ones")
             before, after = (abs(loss - other) / (FITTED * abs(other)) for loss in (losses[0], weighted))
-            return Claim("dist.batch_scale", message, fix).proven(Way.RECOMPUTED, before, after)
+            return Claim("dist.batch_scale", message, fix).proven(ProvenBy.RECOMPUTED, before, after)
     return None
 
 
@@ -161,7 +161,7 @@ def _averaged(pair: StepPair, name: str) -> Proof | None:
         return None
     other = np.concatenate(others)
     before, after = (unlike(np.concatenate(mine), other) for mine in (single, means))
-    return Proof(Way.RECOMPUTED, before, after)
+    return Proof(ProvenBy.RECOMPUTED, before, after)
 
 
 def _gradients(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
-from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, ProvenBy
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.forward import inherited_from
@@ -43,7 +43,7 @@ def compare_clipping(pair: StepPair, diverged: bool) -> StageOutcome:
     claim = Claim("grad.clip", message, phrase("clip the port's gradients as the reference's"))
     # the norm that the port's gradients would have, were they clipped by the reference's share
     before, after = (abs(norm - used[0]) / (NORM * used[0]) for norm in (used[1], came[1] * shares[0]))
-    cause = claim.judged(Way.RECOMPUTED, before, after, 1.0, Grounds.VALUES)
+    cause = claim.judged(ProvenBy.RECOMPUTED, before, after, 1.0, Grounds.VALUES)
     found = Divergence(
         "gradient",
         *pair.sites(),
@@ -141,7 +141,7 @@ def _judged(
     """Proven where the rates made of the reference's are the port's, at several steps."""
     before = max((_apart(right[step], left[step]) for step in steps), default=math.inf)
     after = max((_apart(right[step], rate) for step, rate in zip(steps, made, strict=True)), default=math.inf)
-    return claim.judged(Way.RELATED, before, after if len(steps) > 1 else math.inf, 1.0, Grounds.VALUES)
+    return claim.judged(ProvenBy.RELATED, before, after if len(steps) > 1 else math.inf, 1.0, Grounds.VALUES)
 
 
 def rates_of(side: RecordedStep) -> dict[int, float]:

@@ -15,7 +15,7 @@ import scipy  # loads its parts when they are first used
 
 from parfocal.backends.protocol import Array
 from parfocal.judge import limits
-from parfocal.judge.verdict import Proof, Way
+from parfocal.judge.verdict import Proof, ProvenBy
 from parfocal.replay.trace import Node
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.steps import RecordedStep
@@ -46,7 +46,7 @@ def setting_proof(pair: StepPair, ours: Node, theirs: Node, right: Settings, wro
     if _unlike(as_it_is, observed) > 1.0:
         return None  # the formula is not what this layer computes
     after = _unlike(mended, expected)
-    return Proof(Way.RECOMPUTED, _unlike(observed, expected), after) if after <= 1.0 else None
+    return Proof(ProvenBy.RECOMPUTED, _unlike(observed, expected), after) if after <= 1.0 else None
 
 
 def _unlike(made: Array, wanted: Array) -> float:

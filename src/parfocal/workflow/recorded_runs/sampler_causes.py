@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.matching.values import SAME, distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData
@@ -47,7 +47,7 @@ def _by_rows(pair: StepPair, ours: Sequence[list[bytes]], theirs: Sequence[list[
     if counts[0] == counts[1]:
         left = sum(((counts[0] - counts[1]) + (counts[1] - counts[0])).values())
         moved = sum(len(set(part) - set(other)) for part, other in zip(theirs, ours, strict=False))
-        return _shared_otherwise().proven(Way.RELATED, float(moved), float(left))
+        return _shared_otherwise().proven(ProvenBy.RELATED, float(moved), float(left))
     filled = max(counts[0] - counts[1], counts[1] - counts[0], key=lambda each: sum(each.values()))
     contained = not (counts[0] - counts[1]) or not (counts[1] - counts[0])
     if contained and sum(filled.values()) < ranks_of(pair):

@@ -16,7 +16,7 @@ import numpy as np
 
 from parfocal.brief import some
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way, side_name
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, side_name
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.pair import StepPair, Vector
 from parfocal.workflow.recorded_runs.parameters import ParameterTie
@@ -138,7 +138,7 @@ def _by_factors(pair: StepPair, evidence: Sequence[RecordedUpdate]) -> Cause | N
         """By the updates that the port would make of its own numbers with the reference's factors."""
         before = max(_unlike(each.port.update, each.reference.update) for each in evidence)
         after = max(_unlike(changed.update_of(each.port), each.reference.update) for each in evidence)
-        return claim.judged(Way.RECOMPUTED, before, after, 1.0, Grounds.VALUES)
+        return claim.judged(ProvenBy.RECOMPUTED, before, after, 1.0, Grounds.VALUES)
 
     if _differ(ours.momentum, theirs.momentum):
         return judged(_told("optim.momentum", phrase("momentum"), ours.momentum, theirs.momentum))
@@ -229,4 +229,4 @@ def _by_decay(pair: StepPair, evidence: Sequence[RecordedUpdate]) -> Cause | Non
     )
     claim = Claim("optim.weight_decay", message, phrase("decay the port's weights as the reference's"))
     before, after = (WHOLE * each / explained for each in (float(np.linalg.norm(apart)), left))
-    return claim.proven(Way.RELATED, before, after)
+    return claim.proven(ProvenBy.RELATED, before, after)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Grounds, ProvenBy
 from parfocal.matching.values import distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData
@@ -146,7 +146,9 @@ def _other_order(
         "{port} has the values of {reference} in another order", port=tie.port, reference=tie.reference
     )
     left = distance(own.fingerprint, other.fingerprint)  # whatever the order
-    permuted = Claim("weight.permuted", message, COPY).proven(Way.RELATED, apart.error / EQUAL, left / EQUAL)
+    permuted = Claim("weight.permuted", message, COPY).proven(
+        ProvenBy.RELATED, apart.error / EQUAL, left / EQUAL
+    )
     if len(own.shape) != 2 or own.shape[0] != own.shape[1]:
         return permuted
     message = phrase(
@@ -165,4 +167,4 @@ def _other_order(
     after = compare_arrays(arrays[0], turned).rel_l2
     if after > DIFFERENT:
         return permuted
-    return transposed.proven(Way.RELATED, apart.error / DIFFERENT, after / DIFFERENT)
+    return transposed.proven(ProvenBy.RELATED, apart.error / DIFFERENT, after / DIFFERENT)

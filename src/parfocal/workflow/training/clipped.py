@@ -9,7 +9,7 @@ import numpy as np
 
 from parfocal.explain.clipping import CLOSE, clip_of
 from parfocal.judge.floors import EPSILON, difference
-from parfocal.judge.verdict import Cause, Claim, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.phrases import phrase
 from parfocal.workflow.training.sides import Arrays, TrainingSide
 
@@ -65,5 +65,5 @@ def clip_cause(before: Arrays, expected: Arrays, observed: Arrays, port: Trainin
     made = ours.applied(start)
     after = math.inf if made is None else worst_clipped(right, made).score
     return Claim("grad.clip", message, fix).judged(
-        Way.RECOMPUTED, worst_clipped(right, wrong).score, after, FITTED, Grounds.VALUES
+        ProvenBy.RECOMPUTED, worst_clipped(right, wrong).score, after, FITTED, Grounds.VALUES
     )

@@ -14,7 +14,7 @@ from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.layouts import fit
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Claim, Divergence, Site, Way, tensor_words
+from parfocal.judge.verdict import Cause, Claim, Divergence, ProvenBy, Site, tensor_words
 from parfocal.phrases import phrase
 from parfocal.workflow.training.batches import Batch, arrays_of
 
@@ -84,7 +84,7 @@ def _cause(observed: Array, expected: Array) -> Cause | None:
             "the port's batch has the reference's samples in another order ({order} ...)", order=order[:6]
         )
         claim = Claim("data.order", message, phrase("give both sides one order of samples"))
-        return claim.proven(Way.RELATED, apart(expected, observed), apart(expected[order], observed))
+        return claim.proven(ProvenBy.RELATED, apart(expected, observed), apart(expected[order], observed))
     pairs: list[tuple[Array, Array]] = []
     equal: list[tuple[Array, Array]] = []
     for pair in zip(expected, observed, strict=True):

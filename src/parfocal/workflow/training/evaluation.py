@@ -11,7 +11,7 @@ from parfocal.brief import some
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Claim, Divergence, Finding, Site, Way
+from parfocal.judge.verdict import Claim, Divergence, Finding, ProvenBy, Site
 from parfocal.phrases import phrase
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.buffer_phase import BufferPhase
@@ -69,7 +69,7 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
         )
     )
     cause = Claim("buffer.running_variance", message, fix).proven(
-        Way.RELATED, variances.apart, variances.left
+        ProvenBy.RELATED, variances.apart, variances.left
     )
     divergence = Divergence(
         "buffer",

@@ -15,7 +15,7 @@ from parfocal.brief import some
 from parfocal.capture.determinism import no_dropout
 from parfocal.judge import limits
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Cause, Claim, Finding, Grounds, Way
+from parfocal.judge.verdict import Cause, Claim, Finding, Grounds, ProvenBy
 from parfocal.phrases import phrase
 from parfocal.report.report import Report
 from parfocal.weights.plan import Plan
@@ -212,7 +212,7 @@ class Lockstep:
             "the port's gradients are those of this step and of steps before: they are not cleared"
         )
         fix = phrase("clear the port's gradients after every update")
-        return Claim("grad.accumulated", message, fix).proven(Way.RECOMPUTED, apart, after)
+        return Claim("grad.accumulated", message, fix).proven(ProvenBy.RECOMPUTED, apart, after)
 
     def _other_count(self) -> Cause | None:
         """The port adds up the gradients of more or fewer batches."""

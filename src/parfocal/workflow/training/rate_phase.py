@@ -13,7 +13,7 @@ from parfocal.explain.rates import RatePair, cause_of, distance, rounding
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, Site, Way
+from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, ProvenBy, Site
 from parfocal.phrases import phrase
 from parfocal.report.report import Curve
 
@@ -112,7 +112,7 @@ def _of_group(paths: Sequence[str], ours: Array, theirs: Array, first: int) -> C
     )
     claim = Claim("optim.lr_group", message, fix)
     after = distance(theirs, ours * (wrong / right)) if right else np.inf
-    return claim.judged(Way.RELATED, distance(theirs, ours), after, LIMIT, Grounds.VALUES)
+    return claim.judged(ProvenBy.RELATED, distance(theirs, ours), after, LIMIT, Grounds.VALUES)
 
 
 def _other(ours: Array, theirs: Array, first: int) -> Cause:
