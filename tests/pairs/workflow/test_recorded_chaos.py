@@ -81,10 +81,77 @@ def test_a_chaotic_training_says_nothing_from_some_step_on(tmp_path: Path) -> No
         assert any("from step" in str(each.what) for each in report.coverage.left_out)
 
 
-@pytest.mark.parametrize(("kind", "rate"), [(adam, 1.0), (adam, 0.3), (descent, 0.6)])
-def test_other_optimizers_and_activations_too(kind: Any, rate: float, tmp_path: Path) -> None:
-    report = compared(sides(*kind(rate), activation="ReLU"), tmp_path)
+@pytest.mark.parametrize("activation", ["ReLU", "GELU", "Tanh"])
+@pytest.mark.parametrize(("kind", "rate"), [(adam, 1.0), (adam, 0.3), (descent, 0.6), (descent, 1.2)])
+def test_other_optimizers_and_activations_too(
+    kind: Any, rate: float, activation: str, tmp_path: Path
+) -> None:
+    """What saturates cancels, and turns a tiny error of its input into a large one: that is no mistake."""
+    report = compared(sides(*kind(rate), activation=activation), tmp_path)
     assert report.ok, report
+
+
+def test_trainings_that_overflow_say_nothing_from_there_on(tmp_path: Path) -> None:
+    report = compared(sides(*descent(1.2), activation="GELU"), tmp_path)
+    assert report.ok, report
+    (told,) = [each.message for each in report.findings if each.code == "training.horizon"]
+    assert "the loss is nan in the reference, nan in the port" in told
+    assert report.coverage.left_out
+
+
+def test_a_port_that_alone_overflows_is_wrong(tmp_path: Path) -> None:
+    made: list[Any] = []
+
+    def after(model: Any) -> None:
+        made.append(model)
+        if len(made) == 3:
+            with paddle.no_grad():
+                model[0].weight.scale_(float("nan"))
+
+    report = compared(sides(*descent(0.05), after_update=after), tmp_path)
+    assert not report.ok
+    assert SAID not in str(report)
+
+
+class Centered(torch.nn.Module):
+    """The bias of its first layer changes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.first, self.last = torch.nn.Linear(8, 32), torch.nn.Linear(32, 1)
+
+    def forward(self, x: Any) -> Any:
+        made = self.first(x)
+        return self.last((made - made.mean(0)).tanh())
+
+
+class CenteredPort(paddle.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = paddle.nn.Linear(8, 32), paddle.nn.Linear(32, 1)
+
+    def forward(self, x: Any) -> Any:
+        made = self.first(x)
+        return self.last((made - made.mean(0)).tanh())
+
+
+def test_weights_on_which_no_output_depends_are_no_chaos(tmp_path: Path) -> None:
+    """Adam makes whole steps of gradients that are all rounding; a mistake after that is one."""
+    reference, port = Centered(), CenteredPort()
+    pf.transfer(reference, port)
+    called = []
+    port.last.register_forward_post_hook(
+        lambda layer, given, output: called.append(layer) or (output * 1.01 if len(called) > 9 else output)
+    )
+    ours, theirs = adam(0.01)
+    both = (
+        Side(reference, torch.nn.functional.mse_loss, ours),
+        Side(port, paddle.nn.functional.mse_loss, theirs),
+    )
+    report = compared(both, tmp_path)
+    assert (report.first.step, report.first.phase) == (9, "forward")
+    assert SAID not in str(report)
 
 
 def test_a_mistake_before_is_found(tmp_path: Path) -> None:

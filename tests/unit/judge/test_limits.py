@@ -60,7 +60,7 @@ EXCEPTIONS = {
         weights/checkpoints/archives.py:LOCAL_HEADER
         weights/checkpoints/writing.py:ALIGNMENT,ZIP64_FIELD,LARGE,EPOCH weights/plan_file.py:VERSION
         workflow/guide/state.py:SCHEMA workflow/guide/judging.py:PERCENT workflow/seeding.py:LARGEST
-        explain/ops/rewriting.py:MENDED,RIGHT,BETTER,WORSE
+        explain/ops/rewriting.py:MENDED,RIGHT,BETTER,WORSE workflow/recorded_runs/recomputed.py:STEP
     """,
     "guards against hostile or endless input": """
         weights/checkpoints/archives.py:MAX_PICKLE_BYTES,MAX_REPEATED_BYTES

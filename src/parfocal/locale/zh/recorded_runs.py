@@ -139,6 +139,8 @@ TEXTS = {
     'amp="O1" and amp="O2" compare in bfloat16; what differs there differs in float16 too': 'amp="O1" 和 amp="O2" 以 bfloat16 比较；那里的差异在 float16 中同样存在',
     "amp={amp} is no level of mixed precision": "amp={amp} 不是混合精度的级别",
     "the port's gradients are the reference's with those of its last step added to them": "移植侧的梯度是参考侧的梯度再加上它自己上一步的梯度",
+    "the norm of the gradients": "梯度的范数",
+    "from step {step} on the comparison says nothing: {what} is {reference} in the reference, {port} in the port, with nothing wrong before. A smaller rate lets more steps be compared": "从第 {step} 步起比较不再说明任何问题：{what}在参考模型中为 {reference}，在移植模型中为 {port}，而此前没有任何错误。减小学习率可以比较更多的步",
     "from step {step} on the comparison says nothing: equal at first, the weights had drifted apart by {drift} when it began, {growth} times farther in a single step, with nothing wrong before; a reference moved by one unit in the last place parts from itself as well. A smaller rate lets more steps be compared": "从第 {step} 步起比较不再说明任何问题：权重起初相同，到该步开始时已相差 {drift}，其中单独一步就扩大 {growth} 倍，而此前没有任何错误；参考模型扰动末位一个单位后与其自身也会分离。减小学习率可以比较更多的步",
     "calls from step {step} on": "第 {step} 步及以后的调用",
     "does not part within the {count} steps that were tried": "在尝试的 {count} 步内未分离",

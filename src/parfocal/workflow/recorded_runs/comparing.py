@@ -24,7 +24,7 @@ from parfocal.workflow.pictures import with_few_pictures
 from parfocal.workflow.recorded_runs.backward import compare_backward
 from parfocal.workflow.recorded_runs.buffers import compare_buffers, compare_initial_buffers
 from parfocal.workflow.recorded_runs.call_errors import CallErrors, jump
-from parfocal.workflow.recorded_runs.chaos import explained, note_drift
+from parfocal.workflow.recorded_runs.chaos import explained, note_drift, note_outputs, silence
 from parfocal.workflow.recorded_runs.data import compare_data
 from parfocal.workflow.recorded_runs.division import refuse_divided
 from parfocal.workflow.recorded_runs.followed import LIMIT, own_scores
@@ -95,14 +95,15 @@ def compare(
         pairs = [gathered.pair(ours, theirs, dict(layers or {})) for ours, theirs in steps]
         for pair in pairs:
             note_drift(pair)
-        for stage in WITHOUT_WEIGHTS if gathered.chaotic else STAGES:
-            for pair in pairs:
-                gathered.add_unless_chaos(pair, stage(pair, gathered.diverged))
-            if gathered.chaotic and stage not in WITHOUT_WEIGHTS:
-                break
+            gathered.stop_where_silent(pair)
+        for stage in STAGES:
+            if not gathered.chaotic or stage in WITHOUT_WEIGHTS:
+                for pair in pairs:
+                    gathered.add_unless_chaos(pair, stage(pair, gathered.diverged))
         for pair in pairs:
             if not gathered.chaotic:
                 gathered.add_calls(pair)
+                note_outputs(pair)
             gathered.add(StageOutcome(findings=tuple(interruptions(pair))))
     if not gathered.pairs:
         raise EmptyComparisonError(
@@ -208,6 +209,12 @@ class _Gathered:
             of = (known.of or 0) + (each.of or 0)
             self.compared[each.what] = Compared(each.what, known.count + each.count, of or None)
         self.left_out += [each for each in outcome.left_out if each not in self.left_out]
+
+    def stop_where_silent(self, pair: StepPair) -> None:
+        outcome = None if self.diverged or self.chaotic else silence(pair)
+        if outcome is not None:
+            self.chaotic = True
+            self.add(outcome)
 
     def add_unless_chaos(self, pair: StepPair, outcome: StageOutcome) -> None:
         """Where the first differences are no more than chaos, no weights say anything any more."""

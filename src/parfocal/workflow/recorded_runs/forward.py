@@ -16,7 +16,8 @@ from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors,
 from parfocal.workflow.recorded_runs.followed import enclosing, followed_divergences
 from parfocal.workflow.recorded_runs.ops import at_its_op, stopping_cause
 from parfocal.workflow.recorded_runs.pair import SMALLEST_UNIT, StageOutcome, StepPair
-from parfocal.workflow.recorded_runs.settings import explain_call
+from parfocal.workflow.recorded_runs.recomputed import computes_the_same, sends_back_the_same
+from parfocal.workflow.recorded_runs.settings import common_settings, explain_call
 
 
 def compare_forward(pair: StepPair, diverged: bool) -> StageOutcome:
@@ -48,7 +49,7 @@ def own_errors(errors: CallErrors, pair: StepPair, phase: str) -> Iterator[Diver
         what, message = phrase("gradient of an input"), _backward_message(errors)
     given = max(given, errors.weights)
     grown = jump(given, made, epsilon)
-    if grown > pair.limit:
+    if grown > pair.limit and not _is_right(pair, other, own, phase):
         explain = phase == "forward"
         noise = NOTHING if math.isinf(made) else _size(max(given, GIVEN * epsilon), comparison)
         found = Divergence(
@@ -65,6 +66,18 @@ def own_errors(errors: CallErrors, pair: StepPair, phase: str) -> Iterator[Diver
             rank=pair.rank,
         )
         yield at_its_op(pair, found, other, own) if explain else found
+
+
+def _is_right(pair: StepPair, other: Node, own: Node, phase: str) -> bool:
+    """Whether the port's call, computed again from what it was given, does what the reference's layer does.
+
+    Then what it was given is apart, and the layer's own formula amplifies that.
+    """
+    if pair.tolerance is not None or own.kind != other.kind:
+        return False
+    right = {**common_settings(other), "training": other.training}
+    same = computes_the_same if phase == "forward" else sends_back_the_same
+    return same(pair, own, right)
 
 
 def _cause(pair: StepPair, other: Node, own: Node) -> Cause | None:

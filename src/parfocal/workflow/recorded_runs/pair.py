@@ -63,6 +63,7 @@ class StageMemory:
     gradients: dict[str, Vector] = field(default_factory=dict)  # of the port at the last step, as projections
     starts: list[float] = field(default_factory=list)  # how far apart the weights were as each step began
     ends: list[float] = field(default_factory=list)  # and as it ended
+    outputs: float = 0.0  # how far apart the outputs of the step before were
     causes: set[str] = field(default_factory=set)  # told already, of rates and updates
 
 

@@ -1,7 +1,9 @@
 """A recorded call of a layer computed again in NumPy, as it is set and as the other side's is.
 
-Only layers that are one formula: norms, and activations with a number. What a run kept as a sketch, or a
-layer that is not in the table, cannot be computed again: a setting that differs is only likely there.
+It proves a setting to be a cause, and a call to be right: what it was given is amplified by its formula, not
+by a mistake. Only layers that are one formula: linear layers, norms and activations. What a run kept as a
+sketch, or a layer that is not in the table, cannot be computed again: a setting that differs is only likely
+there.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy  # loads its parts when they are first used
 
+from parfocal.backends import registry
 from parfocal.backends.protocol import Array
 from parfocal.judge import limits
 from parfocal.judge.verdict import Proof, ProvenBy
@@ -20,6 +23,7 @@ from parfocal.replay.trace import Node
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 
+STEP = 1e-6  # of a central difference in float64: right to 1e-10 of values near one
 FITTED = limits.causes.FITTED.value
 Settings = Mapping[str, Any]
 Weights = Mapping[str, Array]
@@ -36,7 +40,9 @@ def setting_proof(pair: StepPair, ours: Node, theirs: Node, right: Settings, wro
     expected = _array(pair.reference, ours.outputs)
     if formula is None or given is None or observed is None or expected is None:
         return None
-    if formula.setting not in right or formula.setting not in wrong or observed.shape != expected.shape:
+    if not (formula.setting and formula.is_set(right) and formula.is_set(wrong)):
+        return None
+    if observed.shape != expected.shape:
         return None
     weights = _weights(pair.port, theirs)
     as_it_is, mended = (
@@ -47,6 +53,40 @@ def setting_proof(pair: StepPair, ours: Node, theirs: Node, right: Settings, wro
         return None  # the formula is not what this layer computes
     after = _unlike(mended, expected)
     return Proof(ProvenBy.RECOMPUTED, _unlike(observed, expected), after) if after <= 1.0 else None
+
+
+def computes_the_same(pair: StepPair, theirs: Node, right: Settings) -> bool:
+    """Whether the port's output is what a layer set as the reference's makes of the port's input and weights.
+
+    ``right``: its settings and whether it trains.
+    """
+    formula = FORMULAS.get(theirs.kind)
+    given, observed = _array(pair.port, theirs.inputs), _array(pair.port, theirs.outputs)
+    if formula is None or given is None or observed is None or not formula.is_set(right):
+        return False
+    return _unlike(formula.compute(right, given, _weights(pair.port, theirs)), observed) <= 1.0
+
+
+def sends_back_the_same(pair: StepPair, theirs: Node, right: Settings) -> bool:
+    """Whether the port's gradient is what an activation set as the reference's sends back."""
+    formula = FORMULAS.get(theirs.kind)
+    sent, came = _gradient(pair.port, theirs.inputs), _gradient(pair.port, theirs.outputs)
+    given = _array(pair.port, theirs.inputs)
+    if formula is None or sent is None or came is None or given is None or not formula.is_set(right):
+        return False
+    if not formula.elementwise:
+        return False
+    beside = [formula.compute(right, given + step, {}) for step in (STEP, -STEP)]
+    return _unlike(came * (beside[0] - beside[1]) / (2 * STEP), sent) <= 1.0
+
+
+def _gradient(side: RecordedStep, values: Mapping[str, Any]) -> Array | None:
+    """That of the only tensor of a call, in float64."""
+    if len(values) != 1:
+        return None
+    (value,) = values.values()
+    array = None if value.gradient is None or value.hidden else side.tensors.array(value.gradient)
+    return None if array is None or array.dtype.kind != "f" else array.astype(np.float64)
 
 
 def _unlike(made: Array, wanted: Array) -> float:
@@ -73,6 +113,9 @@ def _weights(side: RecordedStep, node: Node) -> Weights:
         array = None if owner != node.path or moments.before is None else side.tensors.array(moments.before)
         if array is not None:
             found[STATISTICS.get(name, name)] = array.astype(np.float64)
+    layout = registry.dialect(side.run.header.framework).linear_layout
+    if node.kind == "Linear" and layout != "out,in" and "weight" in found:
+        found["weight"] = found["weight"].T
     return found
 
 
@@ -90,6 +133,12 @@ def _scaled(values: Array, weights: Weights, axis: int | None) -> Array:
 def _over(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
     mean, variance = values.mean(axis=axes, keepdims=True), values.var(axis=axes, keepdims=True)
     return np.asarray((values - mean) / np.sqrt(variance + epsilon))
+
+
+def _linear(settings: Settings, given: Array, weights: Weights) -> Array:
+    if "weight" not in weights:
+        return given  # kept elsewhere, by a layer that makes it
+    return np.asarray(given @ weights["weight"].T + weights.get("bias", 0.0))
 
 
 def _layer_norm(settings: Settings, given: Array, weights: Weights) -> Array:
@@ -127,22 +176,38 @@ def _gelu(settings: Settings, given: Array, weights: Weights) -> Array:
     return np.asarray(given * scipy.special.ndtr(given))
 
 
+def _elementwise(compute: Callable[[Array], Array]) -> Formula:
+    return Formula("", lambda _, given, __: compute(given), elementwise=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """How a kind of layer is computed, and the setting that it takes."""
+    """How a kind of layer is computed, and the setting that it takes, if any."""
 
     setting: str
     compute: Callable[[Settings, Array, Weights], Array]
+    elementwise: bool = False
+
+    def is_set(self, settings: Settings) -> bool:
+        return not self.setting or self.setting in settings
 
 
 FORMULAS: dict[str, Formula] = {
+    "Linear": Formula("", _linear),
     "LayerNorm": Formula("epsilon", _layer_norm),
     "RMSNorm": Formula("epsilon", _rms_norm),
     "GroupNorm": Formula("epsilon", _group_norm),
     **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d"), Formula("epsilon", _batch_norm)),
-    "GELU": Formula("approximate", _gelu),
-    "LeakyReLU": Formula("negative_slope", lambda s, x, _: np.where(x > 0, x, s["negative_slope"] * x)),
-    "ELU": Formula("alpha", lambda s, x, _: np.where(x > 0, x, s["alpha"] * np.expm1(x))),
+    "GELU": Formula("approximate", _gelu, elementwise=True),
+    "LeakyReLU": Formula("negative_slope", lambda s, x, _: np.where(x > 0, x, s["negative_slope"] * x), True),
+    "ELU": Formula("alpha", lambda s, x, _: np.where(x > 0, x, s["alpha"] * np.expm1(x)), True),
     "Softmax": Formula("axis", lambda s, x, _: scipy.special.softmax(x, axis=s["axis"])),
     "LogSoftmax": Formula("axis", lambda s, x, _: scipy.special.log_softmax(x, axis=s["axis"])),
+    "ReLU": _elementwise(lambda x: np.maximum(x, 0.0)),
+    "ReLU6": _elementwise(lambda x: np.clip(x, 0.0, 6.0)),
+    "Sigmoid": _elementwise(scipy.special.expit),
+    "Tanh": _elementwise(np.tanh),
+    "SiLU": _elementwise(lambda x: x * scipy.special.expit(x)),
+    "Mish": _elementwise(lambda x: x * np.tanh(np.logaddexp(0.0, x))),
+    "Softsign": _elementwise(lambda x: x / (1 + np.abs(x))),
 }
