@@ -69,15 +69,15 @@ def own_errors(errors: CallErrors, pair: StepPair, phase: str) -> Iterator[Diver
 
 
 def _is_right(pair: StepPair, other: Node, own: Node, phase: str) -> bool:
-    """Whether the port's call, computed again from what it was given, does what the reference's layer does.
+    """Whether both calls, computed again from what each was given, do what the reference's layer should.
 
-    Then what it was given is apart, and the layer's own formula amplifies that.
+    Then what they were given is apart, and the layer's own formula amplifies that.
     """
     if pair.tolerance is not None or own.kind != other.kind:
         return False
     right = {**common_settings(other), "training": other.training}
     same = computes_the_same if phase == "forward" else sends_back_the_same
-    return same(pair, own, right)
+    return same(pair.reference, other, right) and same(pair.port, own, right)
 
 
 def _cause(pair: StepPair, other: Node, own: Node) -> Cause | None:

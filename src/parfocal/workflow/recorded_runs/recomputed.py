@@ -55,23 +55,23 @@ def setting_proof(pair: StepPair, ours: Node, theirs: Node, right: Settings, wro
     return Proof(ProvenBy.RECOMPUTED, _unlike(observed, expected), after) if after <= 1.0 else None
 
 
-def computes_the_same(pair: StepPair, theirs: Node, right: Settings) -> bool:
-    """Whether the port's output is what a layer set as the reference's makes of the port's input and weights.
+def computes_the_same(side: RecordedStep, node: Node, right: Settings) -> bool:
+    """Whether an output is what a layer set like this makes of the call's own input and weights.
 
-    ``right``: its settings and whether it trains.
+    ``right``: the settings and whether it trains.
     """
-    formula = FORMULAS.get(theirs.kind)
-    given, observed = _array(pair.port, theirs.inputs), _array(pair.port, theirs.outputs)
+    formula = FORMULAS.get(node.kind)
+    given, observed = _array(side, node.inputs), _array(side, node.outputs)
     if formula is None or given is None or observed is None or not formula.is_set(right):
         return False
-    return _unlike(formula.compute(right, given, _weights(pair.port, theirs)), observed) <= 1.0
+    return _unlike(formula.compute(right, given, _weights(side, node)), observed) <= 1.0
 
 
-def sends_back_the_same(pair: StepPair, theirs: Node, right: Settings) -> bool:
-    """Whether the port's gradient is what an activation set as the reference's sends back."""
-    formula = FORMULAS.get(theirs.kind)
-    sent, came = _gradient(pair.port, theirs.inputs), _gradient(pair.port, theirs.outputs)
-    given = _array(pair.port, theirs.inputs)
+def sends_back_the_same(side: RecordedStep, node: Node, right: Settings) -> bool:
+    """Whether a gradient is what an activation set like this sends back."""
+    formula = FORMULAS.get(node.kind)
+    sent, came = _gradient(side, node.inputs), _gradient(side, node.outputs)
+    given = _array(side, node.inputs)
     if formula is None or sent is None or came is None or given is None or not formula.is_set(right):
         return False
     if not formula.elementwise:
