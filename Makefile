@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# Containers often forbid Python to keep what it compiles, and then every process compiles both frameworks anew: 5 s
+# instead of 2.
+COMPILED := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 # Each framework gets one thread; a third process uses the cores while others wait for processes of their own.
 TEST_PROCESSES ?= 3
 
@@ -15,8 +18,9 @@ ON      := $(if $(CPU),$(BIN)/python -m benchmarks.processors $(CPU) --threads $
 ROUNDING ?=
 ON       += $(if $(ROUNDING),$(BIN)/python -m benchmarks.rounding $(ROUNDING) --)
 page      = $(if $(ROUNDING),--output build/$(subst :,-,$(ROUNDING))-$(1).md)
-# Tests are spread one by one: who has none left takes half of what another still has to do.
-PYTEST := $(BIN)/python -m pytest -q --dist worksteal
+# Tests are spread one by one: who has none left takes half of what another still has to do. Compiled tests are
+# kept, which saves every process a third of its start.
+PYTEST := $(COMPILED) -m pytest -q --dist worksteal
 # processor:threads, and what to test on each
 PORTABLE       ?= sse4:1 avx2:3
 PORTABLE_TESTS ?= tests
@@ -40,10 +44,8 @@ VERSION_TESTS ?=
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-# What is imported is compiled then; most of what these packages hold never is. Containers often forbid Python to
-# keep that, and then every process compiles both frameworks anew: 5 s instead of 2.
+# What is imported is compiled then; most of what these packages hold never is.
 INSTALL  := $(BIN)/pip install -q --disable-pip-version-check --no-compile -c constraints.txt
-COMPILED := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 
 $(BIN)/ruff:  # by itself: what it finds is told before anything large is installed
 	$(PYTHON) -m venv $(VENV)
@@ -65,7 +67,7 @@ browser:  ## Chromium, in which the tests look at the HTML report
 	@command -v chromium chromium-browser google-chrome >/dev/null || { apt-get update -q && \
 	  apt-get install -y -q --no-install-recommends chromium fonts-noto-cjk; } || echo "install Chromium: some tests need it"
 
-test: $(READY) browser  ## run the tests but for those that take long
+test: $(READY)  ## run the tests but for those that take long and those of lint
 	OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_PROCESSES) -m "not thorough"
 
 test-all: $(READY) browser  ## run all tests
@@ -101,6 +103,9 @@ test-rounding-numbers: $(AT_ALL)  ## the part of test-rounding that compares num
 test-versions: $(READY)  ## run the tests with other versions of paddle and torch, into docs/versions.md
 	$(BIN)/python -m tests.versions $(VERSIONS) $(if $(VERSION_TESTS),--tests $(VERSION_TESTS))
 
+# Tests of the source itself (tests/thorough.py)
+OF_THE_SOURCE := tests/unit/judge/test_codes.py tests/unit/judge/test_limits.py tests/unit/locale tests/unit/test_facts.py tests/unit/test_framework_names.py
+
 style: $(BIN)/ruff  ## format check and lint, which need no framework
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -108,7 +113,7 @@ style: $(BIN)/ruff  ## format check and lint, which need no framework
 lint: style $(READY)  ## the same, types, import direction, registers and names
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q tests/unit/test_framework_names.py tests/unit/test_facts.py tests/unit/judge/test_codes.py tests/unit/judge/test_limits.py
+	$(COMPILED) -m pytest -q $(OF_THE_SOURCE)
 
 format: $(READY)  ## format and mend what can be mended by itself
 	$(BIN)/ruff format .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -55,7 +56,7 @@ _hold_against_the_register()
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     expect_failures(items)
     for item in items:
-        if is_thorough(item.path):
+        if is_thorough(item.path, getattr(item, "originalname", "")):
             item.add_marker("thorough")
 
 
@@ -65,6 +66,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """What the imports made stays: no later collection of garbage has to look through it again."""
+    """What the imports made stays: no later collection of garbage has to look through it again.
+
+    What a test imports is not kept compiled: it may write a module twice within the second that Python
+    tells its versions apart by.
+    """
     gc.collect()
     gc.freeze()
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -6,18 +6,17 @@ care about them. Those that do (what is imported when, what a crash looks like) 
 
 from __future__ import annotations
 
-import atexit
 import os
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
+STARTED: list[subprocess.Popen[bytes]] = []
 
 
 def client_of(address: str) -> list[str]:
@@ -27,16 +26,24 @@ def client_of(address: str) -> list[str]:
 
 @cache
 def warm_python() -> list[str]:
-    """In place of ``sys.executable``: ``[*warm_python(), "-m", "parfocal.cli.main", ...]``."""
-    ending = ExitStack()
-    atexit.register(ending.close)
-    folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="warm-"))
-    address = Path(folder, "socket")
-    command = [sys.executable, "-W", "ignore", "-m", "tests.warm.server", str(address)]
-    server = ending.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, cwd=HERE.parents[1]))
-    ending.callback(server.kill)
+    """In place of ``sys.executable``: ``[*warm_python(), "-m", "parfocal.cli.main", ...]``.
+
+    The processes that share the tests of a run share the warm one; it ends with the process that began
+    the run.
+    """
+    shared = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    folder = Path(tempfile.gettempdir(), f"warm-{shared or os.getpid()}")
+    address = folder / "socket"
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        pass  # another process of this run starts it
+    else:
+        owner = os.getppid() if shared else os.getpid()
+        command = [sys.executable, "-W", "ignore", "-m", "tests.warm.server", str(address), str(owner)]
+        STARTED.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=HERE.parents[1]))
     while not address.exists():
-        assert server.poll() is None, f"the warm process ended with {server.returncode}"
+        assert folder.exists(), "the warm process ended before it had begun"
         time.sleep(0.01)
     return client_of(str(address))
 

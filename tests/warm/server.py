@@ -1,6 +1,6 @@
-"""The process that the others are forked from: ``python -m tests.warm.server SOCKET``.
+"""The process that the others are forked from: ``python -m tests.warm.server SOCKET OWNER``.
 
-It takes requests until its standard input ends: the arguments, folder and environment of a process as JSON,
+It takes requests until the process OWNER ends: the arguments, folder and environment of a process as JSON,
 with its three standard files. What comes back is the process's status, as ``subprocess`` gives it. Who asked
 and is killed meanwhile takes the process along. What a process starts by ``sys.executable`` is warm as well.
 """
@@ -14,6 +14,7 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -123,8 +124,21 @@ def _run(arguments: list[str], folder: str, environment: dict[str, str]) -> int:
 for each in (serve, _start, _run):
     each.__code__ = each.__code__.replace(co_filename="<frozen warm>")
 
+
+def main(address: str, owner: int) -> None:
+    status = 0
+    try:
+        watched = os.pidfd_open(owner)
+        # in a thread: a process that is forked there has nothing else below it on its stack
+        serving = threading.Thread(target=serve, args=(address,), daemon=True)
+        serving.start()
+        while serving.is_alive() and not select.select([watched], [], [], 1.0)[0]:
+            pass
+        status = int(not serving.is_alive())
+    finally:
+        shutil.rmtree(os.path.dirname(address))
+        os._exit(status)
+
+
 if __name__ == "__main__":
-    # in a thread: a process that is forked there has nothing else below it on its stack
-    threading.Thread(target=serve, args=sys.argv[1:], daemon=True).start()
-    os.read(0, 1)  # ends with the process that started this one
-    os._exit(0)
+    main(sys.argv[1], int(sys.argv[2]))
