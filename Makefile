@@ -33,7 +33,7 @@ NUMBERS := $(patsubst %,tests/unit/judge/test_%.py,floors loops metrics_edges me
 EXTREMES       ?= equal noisy:1
 ROUNDING_TESTS ?= tests
 SEEDS          ?= noisy:2 noisy:3
-ROUNDED        := $(NUMBERS) tests/compat/test_opinion.py tests/pairs/align tests/pairs/rounding \
+ROUNDED        := $(NUMBERS) tests/compat/test_opinion.py tests/pairs/align tests/rounding \
                   tests/pairs/training/test_lbfgs.py
 
 # What test-versions runs, and with which pairs; all of them, if nothing is said, and then it writes the page.

@@ -30,7 +30,7 @@ LONG = (
     ),
     "pairs/align/test_clean.py::test_a_correct_port_from_a_library_aligns",
     *("pairs/align/test_compiled.py", "pairs/align/test_library_blocks.py", "pairs/align/test_sweep.py"),
-    *("pairs/align/test_timm.py", "pairs/launches/test_launches.py", "pairs/rounding"),
+    *("pairs/align/test_timm.py", "pairs/launches/test_launches.py", "rounding"),
     *(
         "pairs/training/test_initialisation.py",
         "pairs/weights/test_experts.py",
