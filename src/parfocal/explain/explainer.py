@@ -226,7 +226,8 @@ class Explainer:
         nodes = self.precise.port.trace.nodes
         call = self.precise.port.trace.around(seen.port, seen.levels)
         place = seen.port, seen.side, seen.slot, seen.direction
-        if call in self._left:
+        apart = call in self._left  # wrong also with what was told there mended
+        if apart:
             if place not in self._left[call]:
                 return None
         elif not needs_proof and nodes[call].path not in self._callers:
@@ -245,7 +246,7 @@ class Explainer:
         again = (
             line in self._told_lines
             if explained.cause is None
-            else any(_are_alike(explained, each) for each in known)
+            else any(_are_alike(explained, each, apart=apart) for each in known)
         )
         if again:
             self._nothing_more.add(line)
@@ -448,8 +449,16 @@ def _of_one_module(one: Divergence, other: Divergence) -> bool:
     return one.port is not None and other.port is not None and one.port.path == other.port.path
 
 
-def _are_alike(one: Divergence, other: Divergence) -> bool:
-    """The same line for the same reason; an order of calls that differs shows at each of them."""
-    codes = {each.cause.code for each in (one, other) if each.cause is not None}
-    lines = {(each.port.file, each.port.line) for each in (one, other) if each.port is not None}
-    return len(lines) == 1 and (len(codes) == 1 or "op.order" in codes)
+def _are_alike(found: Divergence, known: Divergence, *, apart: bool) -> bool:
+    """The same line for the same reason; an order of calls that differs shows at each of them.
+
+    ``apart``: the place is still wrong with what was known mended, so an order there is another mistake.
+    """
+    new, old = found.cause, known.cause
+    if new is None or old is None or _line(found) != _line(known):
+        return False
+    return new.code == old.code or old.code == "op.order" or (new.code == "op.order" and not apart)
+
+
+def _line(divergence: Divergence) -> tuple[str | None, int | None] | None:
+    return None if divergence.port is None else (divergence.port.file, divergence.port.line)

@@ -91,3 +91,39 @@ def test_what_is_right_with_the_mistake_mended_is_no_mistake_of_its_own():
         "input 0 of 0.proj",
         "input 0 of 1.proj",
     }
+
+
+class TorchResidual(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query, self.key = torch.nn.Linear(WIDTH, WIDTH), torch.nn.Linear(WIDTH, WIDTH)
+        self.norm, self.proj = torch.nn.LayerNorm(WIDTH), torch.nn.Linear(WIDTH, WIDTH)
+        self.inner, self.outer = torch.nn.Linear(WIDTH, 2 * WIDTH), torch.nn.Linear(2 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        scores = torch.softmax(self.query(x) @ self.key(x).transpose(-1, -2) / WIDTH**0.5, -1)
+        x = x + self.proj(scores @ x)
+        given = self.norm(x)
+        return x + self.outer(torch.nn.functional.gelu(self.inner(given)))
+
+
+class PaddleResidual(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.query, self.key = paddle.nn.Linear(WIDTH, WIDTH), paddle.nn.Linear(WIDTH, WIDTH)
+        self.norm, self.proj = paddle.nn.LayerNorm(WIDTH), paddle.nn.Linear(WIDTH, WIDTH)
+        self.inner, self.outer = paddle.nn.Linear(WIDTH, 2 * WIDTH), paddle.nn.Linear(2 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        scores = self.query(x) @ self.key(x).transpose([0, 2, 1]) / EACH**0.5
+        x = x + self.proj(paddle.nn.functional.softmax(scores, axis=1) @ x)
+        given = self.norm(x)
+        return given + self.outer(paddle.nn.functional.gelu(self.inner(given), approximate=True))
+
+
+def test_another_order_on_the_line_of_a_mistake_is_its_own():
+    torch.manual_seed(0)
+    report = pf.align(TorchResidual(), PaddleResidual(), X)
+    causes = [each.cause for each in report.divergences if each.cause is not None and not each.inherited]
+    assert "op.approximation" in [each.code for each in causes]
+    assert any("return x + self.outer" in each.fix for each in causes)
