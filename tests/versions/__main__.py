@@ -1,6 +1,6 @@
 """Runs the tests with each pair of versions: ``python -m tests.versions [--tests PATH ...] [PAIR ...]``.
 
-Without arguments all pairs and the three suites. What came out of a whole suite is noted in
+Without arguments all pairs but the large ones, and the three suites. What came out of a whole suite is noted in
 results.json, and docs/versions.md is written from that.
 """
 
@@ -16,19 +16,21 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.versions import page
-from tests.versions.pairs import ENVIRONMENTS, PAIRS, ROOT, Pair, environment
+from tests.versions.pairs import ENVIRONMENTS, LARGE, PAIRS, ROOT, Pair, environment
 
 
 def main() -> int:
     arguments = argparse.ArgumentParser(prog="python -m tests.versions", description=__doc__)
-    arguments.add_argument("pairs", nargs="*", help="e.g. paddle-2.6.2-torch-2.13.0; all, if none is said")
+    arguments.add_argument(
+        "pairs", nargs="*", help="e.g. paddle-2.6.2-torch-2.13.0; all but the large ones, if none is said"
+    )
     arguments.add_argument("--tests", nargs="+", help="what to run; the three suites, if nothing is said")
     arguments.add_argument("--processes", default="2", help="of pytest")
     given = arguments.parse_args()
     known = {pair.name: pair for pair in PAIRS}
     if unknown := set(given.pairs) - known.keys():
         arguments.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
-    chosen = [known[name] for name in given.pairs] or list(PAIRS)
+    chosen = [known[name] for name in given.pairs] or [pair for pair in PAIRS if pair not in LARGE]
     parts = [[each] for each in page.SUITES] if given.tests is None else [given.tests]
     failed = [run(pair, tests, given.processes) for pair in chosen for tests in parts]
     return int(any(failed))

@@ -33,7 +33,12 @@ PAIRS = (
     Pair("3.1.1", "2.13.0"),
     Pair("3.2.2", "2.13.0"),
     Pair("3.3.1", "2.13.0"),
+    Pair("2.6.2", "2.1.2", "1.26.4"),
+    Pair("3.0.0", "2.4.1"),
+    Pair("3.3.1", "2.15.0"),
 )
+# Their builds of torch come with gigabytes of CUDA's libraries: they are run only where they are named.
+LARGE = tuple(pair for pair in PAIRS if pair.torch != "2.13.0")
 
 
 def environment(pair: Pair) -> Path:
@@ -52,9 +57,7 @@ def environment(pair: Pair) -> Path:
     behind = [ROOT / "src", ROOT / "compat-dist" / "src", packages_of(Path(sys.prefix))]
     (packages_of(folder) / "zz_running_environment.pth").write_text("".join(f"{each}\n" for each in behind))
     for requirement in wanted:
-        # A build of torch for CUDA asks for gigabytes that one for the CPU goes without.
-        alone = ["--no-deps"] if requirement.startswith("torch==") else []
-        install = ["install", "-q", "--no-compile", *alone, requirement]
+        install = ["install", "-q", "--no-compile", requirement]
         subprocess.run([sys.executable, *PIP, "--python", str(python), *install], check=True)
     noted.write_text("\n".join(wanted))
     return python
