@@ -120,3 +120,26 @@ def test_a_reference_that_is_not_finite_is_refused_with_the_origin(reference, in
     with pytest.raises(InputError, match="NaN or infinite values") as refused:
         pf.align(reference, port, inputs)
     assert f"the first that is not finite is {origin}" in refused.value.message
+
+
+class Overflowing(torch.nn.Module):
+    def __init__(self, overflow):
+        super().__init__()
+        self.inner, self.outer, self.overflow = torch.nn.Linear(8, 8), torch.nn.Linear(8, 3), overflow
+
+    def forward(self, x):
+        x = self.inner(x)
+        mask = torch.zeros(8).masked_fill(torch.arange(8) > 3, float("-inf"))
+        x = (x + mask).softmax(-1)
+        x = self.overflow(x)
+        return self.outer(x * 2)
+
+
+@pytest.mark.parametrize(
+    ("overflow", "op"), [(lambda x: x / (x - x), "div"), (lambda x: (x * 1e4).exp(), "exp")]
+)
+def test_where_infinity_begins_is_told_though_masks_are_made_of_it(overflow, op):
+    with pytest.raises(InputError, match="NaN or infinite values") as refused:
+        pf.align(Overflowing(overflow), paddle_plain(), X)
+    assert f"{op} in the whole model of the reference (test_obstacles.py:" in refused.value.message
+    assert "masked_fill" not in refused.value.message

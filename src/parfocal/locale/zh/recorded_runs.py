@@ -156,6 +156,7 @@ TEXTS = {
     "the {role} {path} of the {side}": "{side}的{role} {path}",
     "input {number} of the {side}": "{side}的输入 {number}",
     "the {what} of {path} of the {side}": "{side}中 {path} 的{what}",
+    "{where}, which is given infinity by {origin}": "{where}，其输入中的无穷来自{origin}",
     "the result of {op} in {path} of the {side}{at}": "{side}的 {path} 中 {op} 的结果{at}",
     "the whole model": "整个模型",
     "the {side} has no gradient there, the other has": "{side}此处没有梯度，另一侧有",
