@@ -64,7 +64,7 @@ def _function(op: Op, own: Callable[..., Any], key: int | None) -> Callable[...,
     @functools.wraps(own)
     def call(*args: Any, **kwargs: Any) -> Any:
         dtype = _narrow_dtype(args, kwargs)
-        if dtype is None:
+        if dtype is None or op.by_row("paddle", args, kwargs):
             return own(*args, **kwargs)
         if op.broadcasts:
             return own(*_expanded(args, dtype, key), **kwargs)
@@ -89,11 +89,11 @@ def _narrow_dtype(args: Any, kwargs: Any) -> Any:
     tensors = list(_tensors((*args, *kwargs.values())))
     if not tensors or framework._dygraph_tracer()._amp_level != core.AmpLevel.O0:
         return None
-    floating = [each for each in tensors if each.is_floating_point()]
+    floating = [each for each in tensors if each.is_floating_point() and each._is_initialized()]
     dtypes = {each.dtype for each in floating}
     if len(dtypes) != 1 or not dtypes <= NARROW.keys():
         return None
-    if not all(each.is_dense() and each._is_initialized() and each.place.is_cpu_place() for each in floating):
+    if not all(each.is_dense() and each.place.is_cpu_place() for each in floating):
         return None
     return dtypes.pop()
 
@@ -126,8 +126,8 @@ def _widened(value: Any, dtype: Any, key: int | None) -> Any:
         return type(value)(_widened(each, dtype, key) for each in value)
     if isinstance(value, core.DataType):
         return FLOAT64 if value == dtype else value
-    if not isinstance(value, paddle.Tensor) or value.dtype != dtype:
-        return value
+    if not isinstance(value, paddle.Tensor) or value.dtype != dtype or not value._is_initialized():
+        return value  # what has no values yet is written by the op
     wide = _cast(value, FLOAT64)
     if key is not None and not wide.stop_gradient:
         wide.register_hook(functools.partial(_moved_gradient, dtype, key))

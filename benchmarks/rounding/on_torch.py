@@ -46,7 +46,7 @@ def install(rounding: Rounding) -> ExitStack:
 def _kernel(op: Op, own: Any, key: int | None) -> Callable[..., Any]:
     def call(keys: Any, *args: Any, **kwargs: Any) -> Any:
         dtype = _narrow_dtype(args, kwargs)
-        if dtype is None:
+        if dtype is None or op.by_row("torch", args, kwargs):
             return own.call_boxed(keys, *args, **kwargs)
         adds = (
             op.torch_adds is not None and dtype is torch.float32

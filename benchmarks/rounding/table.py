@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,14 @@ class Op:
     broadcasts: bool = (
         False  # only what is broadcast is of interest, whose backward sums; torch calls sum for that
     )
+    sparse: Mapping[str, int] | None = None  # by side, position of the flag for gradients kept by row
+
+    def by_row(self, side: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether its gradients are kept by row: they cannot be cast."""
+        if self.sparse is None:
+            return False
+        position = self.sparse[side]
+        return bool(args[position] if len(args) > position else kwargs.get("sparse"))
 
 
 def _names(words: str) -> tuple[str, ...]:
@@ -58,7 +68,7 @@ SUMS = (
     Op(_names("logsumexp logcumsumexp"), _names("logsumexp logcumsumexp")),
     Op(_names("avg_pool1d avg_pool2d avg_pool3d"), _names("pool2d pool3d lp_pool2d")),
     Op(_names("_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d")),
-    Op(("embedding",), ("embedding",)),  # backward sums
+    Op(("embedding",), ("embedding",), sparse={"torch": 4, "paddle": 3}),  # backward sums
 )
 NORMS = (
     Op(("_softmax",), ("softmax",)),

@@ -10,6 +10,7 @@ from functools import cache
 
 import pytest
 from benchmarks import processors
+from benchmarks.rounding import setting as rounding
 from numpy._core import _multiarray_umath as umath
 
 HAS = {name for name, kind in processors.PROCESSORS.items() if umath.__cpu_features__.get(kind.needs)}
@@ -46,7 +47,8 @@ print(json.dumps({
 @cache
 def ask(name: str, threads: int) -> dict:
     command = [sys.executable, "-m", "benchmarks.processors", name, "--threads", str(threads), "--"]
-    usual = {key: value for key, value in os.environ.items() if key not in processors.VARIABLES}
+    held = {*processors.VARIABLES, *rounding.environment("equal")}  # this is about the machine's own rounding
+    usual = {key: value for key, value in os.environ.items() if key not in held}
     done = subprocess.run(
         [*command, sys.executable, "-c", ASK], capture_output=True, text=True, check=False, env=usual
     )
