@@ -29,11 +29,12 @@ NUMBERS := $(patsubst %,tests/unit/judge/test_%.py,floors loops metrics_edges me
            tests/compat/padiff/test_single_step.py tests/pairs/align/test_floors.py \
            tests/pairs/workflow/test_noise.py
 
-# at which extremes all tests are run, and for which other seeds the part that compares numbers
+# at which extremes all tests are run, and for which other seeds the part that compares numbers; but for the tests of
+# the extremes, which go there by themselves
 EXTREMES       ?= equal noisy:1
-ROUNDING_TESTS ?= tests
+ROUNDING_TESTS ?= tests --ignore=tests/rounding
 SEEDS          ?= noisy:2 noisy:3
-ROUNDED        := $(NUMBERS) tests/compat/test_opinion.py tests/pairs/align tests/rounding \
+ROUNDED        := $(NUMBERS) tests/compat/test_opinion.py tests/pairs/align \
                   tests/pairs/training/test_lbfgs.py
 
 # What test-versions runs, and with which pairs; all of them, if nothing is said, and then it writes the page.
