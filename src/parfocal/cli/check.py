@@ -23,6 +23,7 @@ COLOURS = {"passed": "green", "failed": "red", "error": "red", "green": "green",
 CHECKPOINT_WORDS = {"green": phrase("green"), "red": phrase("red"), "open": phrase("open")}
 WAYS = {"together": phrase("together"), "apart": phrase("apart")}
 HINDERED = ("blocked", "left out")  # why is told in the table
+KNOWN = ("passed", "failed")  # what may be remembered
 SHOWN = 3  # problems of a step
 PROJECT = Annotated[
     Path,
@@ -115,7 +116,7 @@ def _print_steps(console: Console, checked: CheckedProject, when: bool) -> None:
     for result in checked.results:
         name = result.status.value
         word = _coloured(said(STATUS_WORDS[result.status]), name)
-        if name == "passed" and not when and result.name not in checked.ran:
+        if name in KNOWN and not when and result.name not in checked.ran:
             word = f"{word} {said(phrase('(known)'))}"
         ran = datetime.fromtimestamp(result.when).strftime("%Y-%m-%d %H:%M:%S") if result.when else ""
         table.add_row(

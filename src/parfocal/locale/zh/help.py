@@ -59,6 +59,7 @@ HELP: dict[str, str] = {
     "Of the reference: .npy, .npz, a Run folder, a folder of .npy files, or a checkpoint (.pth, .pt, .bin, .safetensors, .pdparams, *.index.json).": "参考一侧：.npy、.npz、运行记录文件夹、.npy 文件的文件夹，或 checkpoint（.pth、.pt、.bin、.safetensors、.pdparams、*.index.json）。",
     "mean, max, min, rmse, relative or all; repeatable.": "mean、max、min、rmse、relative 或 all；可重复给出。",
     "What a value may be at most.": "值最大允许为多少。",
+    "Also show the files that every result rests on.": "同时列出每个结果所依据的文件。",
     "Print JSON instead of a table.": "打印 JSON 而不是表格。",
     "Also write the reprod_log text here.": "另将 reprod_log 的文本写到这里。",
     "Rows of the table; 0 for all.": "表格的行数；0 为全部。",

@@ -14,10 +14,12 @@ from parfocal.errors import InputError, ParfocalError
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import NOUNS
 from parfocal.workflow.acceptance.layout import CHECKPOINTS
+from parfocal.workflow.guide.basis import Basis, changes, digests_of, relative_names
 from parfocal.workflow.guide.data_files import data_digest
 from parfocal.workflow.guide.judging import generate_inputs
+from parfocal.workflow.guide.opened_files import OpenedFiles
 from parfocal.workflow.guide.processes import JobError, SideError, Workers
-from parfocal.workflow.guide.running_step import JudgedStep, RunningStep
+from parfocal.workflow.guide.running_step import CommonBasis, JudgedStep, RunningStep
 from parfocal.workflow.guide.settings import SIDES, Project
 from parfocal.workflow.guide.side import FactoryError
 from parfocal.workflow.guide.state import (
@@ -144,17 +146,31 @@ def look(project: Project) -> tuple[CheckedProject, dict[str, Any]]:
         return CheckedProject(project, tuple(results.values()), (), workers.way), workers.versions
 
 
-def stand(project: Project) -> tuple[CheckedProject, tuple[str, ...]]:
-    """All steps as they were last run, and those of which something has changed since."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """All steps as they were last run, and why some of them are out of date."""
+
+    checked: CheckedProject
+    changed: Mapping[str, tuple[str, ...]]  # by step
+
+
+def stand(project: Project) -> Standing:
     store = Store(project)
-    current, _ = look(project)
-    results, changed = [], []
-    for now in current.results:
-        old = store.read(now.name) if now.status is StepStatus.WAITING else None
-        results.append(old or now)
-        if old is not None:
-            changed.append(now.name)
-    return CheckedProject(project, tuple(results), (), current.way), tuple(changed)
+    with Workers(project) as workers:
+        workers.prepare()
+        keys = _Keys(project, workers)
+        results: dict[str, StepResult] = {}
+        shown, changed = [], {}
+        for step in STEPS:
+            hindered = _hindered(step, project, results)
+            now = _known(step, store, keys, results) or hindered
+            old = store.read(step.name) if now is None else None
+            if old is not None:
+                known = old.rests_on
+                changed[step.name] = tuple(changes(known, keys.now(step, results, known)))
+            results[step.name] = now or StepResult(step.name, StepStatus.WAITING)
+            shown.append(old or results[step.name])
+        return Standing(CheckedProject(project, tuple(shown), (), workers.way), changed)
 
 
 def _chosen(wanted: Sequence[str], start: str) -> set[str]:
@@ -178,33 +194,96 @@ def _chosen(wanted: Sequence[str], start: str) -> set[str]:
 
 
 class _Keys:
-    """Hashes of what steps depend on."""
+    """What steps depend on, as it is now."""
 
     def __init__(self, project: Project, workers: Workers) -> None:
         self.project = project
+        self.workers = workers
         base = [workers.way, [side.framework for side in project.sides], workers.versions, project.seed]
         self.base = digest_of(base)
         given = [each for each in (project.inputs, project.label) if isinstance(each, str)]
         files = file_digests(project.folder / each for each in given)
         self.inputs = digest_of([project.inputs, project.label, project.seed, files])
         self.data = data_digest(project.folder, project.data)
+        self.plan = {
+            (project.folder / project.file).resolve()
+        }  # its parts count, each for the steps it concerns
+        self.began = time.time()
+        self._of_datasets: frozenset[Path] = frozenset()  # files and folders
+        self._of_others: frozenset[Path] = frozenset()
 
-    def of(self, work: GuideStep | CommonWork, results: Mapping[str, StepResult]) -> str:
+    def now(
+        self, work: GuideStep | CommonWork, results: Mapping[str, StepResult], known: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What remembered work rests on now: the same files, as they are."""
+        folder = self.project.folder
+        found = self._planned(work, results)
+        files, folders = (
+            digests_of({name: folder / name for name in known.get(part, {})}) for part in ("files", "folders")
+        )
+        unseen = tuple(known.get("unseen", ()))
+        return replace(found, files=files, folders=folders, unseen=unseen).to_json()
+
+    def after(self, work: GuideStep | CommonWork, results: Mapping[str, StepResult]) -> dict[str, Any]:
+        """What work rests on that was done just now."""
+        opened, folder = self.workers.opened, self.project.folder
+        reached = {
+            name: {
+                path
+                for side in self.project.sides
+                if name in side.factories
+                for path in code_files(folder, side.factories[name], opened.code)
+            }
+            for name in {name for side in self.project.sides for name in side.factories}
+        }
+        used = set().union(*(reached.get(name, ()) for name in _factories(work)))
+        loose = opened.code - set().union(*reached.values())  # loaded by other means than import
+        if "model" in work.factories:
+            used |= {
+                folder / each for side in self.project.sides for each in (side.weights, side.plan) if each
+            }
+        reads = not DATASETS.isdisjoint(work.factories)
+        self._attribute(opened, reads)
+        concerned = self._of_others | self._of_datasets if reads else self._of_others
+        files = (used | loose | opened.imported | (opened.data & concerned)) - self.plan
+        found = replace(
+            self._planned(work, results),
+            files=digests_of(relative_names(folder, files), self.began),
+            folders=digests_of(relative_names(folder, opened.folders & concerned)),
+            unseen=tuple(sorted(opened.unseen)) if reads and not self.project.data else (),
+        )
+        return found.to_json()
+
+    def _attribute(self, opened: OpenedFiles, reads: bool) -> None:
+        """What is opened first while datasets are read concerns no step that reads none."""
+        new = (opened.data | opened.folders) - self._of_datasets - self._of_others
+        if reads:
+            self._of_datasets |= new
+        else:
+            self._of_others |= new
+
+    def _planned(self, work: GuideStep | CommonWork, results: Mapping[str, StepResult]) -> Basis:
         project = self.project
-        used = (*work.factories, *(OPTIONAL if "optimizer" in work.factories else ()), *work.optional)
-        specs = {side.name: {name: side.factories.get(name) for name in used} for side in project.sides}
-        files: set[Path] = set()
-        for side in project.sides:
-            for name in used:
-                if name in side.factories:
-                    files |= code_files(project.folder, side.factories[name])
-            if "model" in work.factories:
-                files |= {project.folder / each for each in (side.weights, side.plan) if each}
-        settings = {name: getattr(project, name) for name in work.settings if name not in ("inputs", "label")}
-        inputs = self.inputs if "inputs" in work.settings else ""
-        data = self.data if not DATASETS.isdisjoint(work.factories) else ""
-        needed = {name: results[name].key for name in work.needs if name in results}
-        return digest_of([self.base, specs, file_digests(files), settings, inputs, data, needed])
+        specs = {
+            side.name: {name: side.factories.get(name) for name in _factories(work)} for side in project.sides
+        }
+        settings = {
+            name: digest_of(getattr(project, name))
+            for name in work.settings
+            if name not in ("inputs", "label")
+        }
+        return Basis(
+            self.base,
+            digest_of(specs),
+            settings,
+            self.inputs if "inputs" in work.settings else "",
+            self.data if not DATASETS.isdisjoint(work.factories) else "",
+            {name: results[name].key for name in work.needs if name in results},
+        )
+
+
+def _factories(work: GuideStep | CommonWork) -> tuple[str, ...]:
+    return (*work.factories, *(OPTIONAL if "optimizer" in work.factories else ()), *work.optional)
 
 
 def _again(known: StepResult) -> bool:
@@ -217,7 +296,7 @@ def _known(
 ) -> StepResult | None:
     """What is remembered of a step, if all it depended on is as it was."""
     found = store.read(step.name)
-    if found is None or found.key != keys.of(step, results):
+    if found is None or found.rests_on["unseen"] or found.rests_on != keys.now(step, results, found.rests_on):
         return None
     if found.status is StepStatus.PASSED and not all(
         (keys.project.folder / file).is_file() for file in found.values.values()
@@ -272,11 +351,23 @@ def _run(
     hindered = _hindered(step, project, results)
     if hindered is not None:
         return hindered
-    key, started = keys.of(step, results), time.time()
-    common = {name: keys.of(work, results) for name, work in COMMON.items() if name == step.common}
+    started = time.time()
+    common = {
+        name: CommonBasis(
+            lambda known, work=work: keys.now(work, results, known),  # type: ignore[misc]
+            lambda work=work: keys.after(work, results),  # type: ignore[misc]
+        )
+        for name, work in COMMON.items()
+        if name == step.common
+    }
     bench = RunningStep(project, workers, store, step.name, common, lambda doing: tell(step.name, doing))
+    judged = _judged(step, bench)
     result = replace(
-        _judged(step, bench), key=key, way=workers.way, when=started, seconds=time.time() - started
+        judged,
+        rests_on=keys.after(step, results),
+        way=workers.way,
+        when=started,
+        seconds=time.time() - started,
     )
     store.write(result)
     return result

@@ -17,6 +17,19 @@ SMALL = 1 << 20  # bytes of a file that is read
 READ_AT_MOST = 1 << 26  # bytes of all files together
 
 
+def names_in(folder: Path) -> str:
+    """A hash of what a folder has, by name."""
+    return digest_of(sorted(os.listdir(folder)))
+
+
+def file_digest(path: Path) -> str:
+    """Of one file that was opened: small ones by content, large ones by size and time of change."""
+    status = path.stat()
+    if status.st_size <= SMALL:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    return f"{status.st_size} bytes, {status.st_mtime_ns}"
+
+
 def data_digest(folder: Path, named: Iterable[str]) -> str:
     """Of files and folders with all that is in them, named relative to ``folder``."""
     left = READ_AT_MOST

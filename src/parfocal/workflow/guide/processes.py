@@ -5,7 +5,9 @@ A side that crashes, or takes longer than the time limit, is told with its last 
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import os
 import selectors
 import signal
@@ -23,6 +25,7 @@ from parfocal.errors import InputError, MissingFrameworkError, ParfocalError
 from parfocal.judge.verdict import side_name
 from parfocal.phrases import joined, phrase
 from parfocal.workflow.guide.messages import unpack
+from parfocal.workflow.guide.opened_files import VARIABLE, OpenedFiles, read_log
 from parfocal.workflow.guide.settings import SIDES, Project, SideSettings
 
 LAST_LINES = 30  # a framework's own words about a crash are a dozen
@@ -57,6 +60,7 @@ class Worker:
     python: str
     process: subprocess.Popen[bytes] | None = None
     pending: bytes = b""
+    begun: bool = False  # whether a process of it was started before
 
     @property
     def words(self) -> str:
@@ -66,6 +70,15 @@ class Worker:
     def command(self) -> list[str]:
         plan = self.project.folder / self.project.file
         return [self.python, "-m", "parfocal.workflow.guide.worker", str(plan), *self.names]
+
+    @property
+    def opened_log(self) -> Path:
+        return self.project.store / "logs" / f"opened-{'-'.join(self.names)}.txt"
+
+    @property
+    def opened(self) -> OpenedFiles:
+        """What the process has opened since it was started, and what those before it had."""
+        return read_log(self.opened_log, self.project.store)
 
     def ask(self, job: str, side: str, given: Mapping[str, Any], log: Path) -> dict[str, Any]:
         """Have a job done; whatever goes wrong with the process is a SideError."""
@@ -120,7 +133,10 @@ class Worker:
     def _start(self, log: Path) -> None:
         if self.process is not None and self.process.poll() is None:
             return
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        if not self.begun:
+            self.opened_log.unlink(missing_ok=True)
+            self.begun = True
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", VARIABLE: str(self.opened_log)}
         self.pending = b""
         with open(log, "ab") as errors:
             try:
@@ -224,6 +240,11 @@ class Workers:
     @property
     def way(self) -> str:
         return "apart" if self.joint is None else "together"
+
+    @property
+    def opened(self) -> OpenedFiles:
+        """What the processes of both sides have opened."""
+        return functools.reduce(operator.or_, (each.opened for each in self.apart.values()))
 
     def prepare(self) -> None:
         """Find out what every interpreter has, and whether the sides can share one."""

@@ -28,6 +28,14 @@ class JudgedStep:
     values: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CommonBasis:
+    """What a common piece of work rests on: what is remembered of it, as it is now, and after it was done."""
+
+    now: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    after: Callable[[], Mapping[str, Any]]
+
+
 @dataclass(slots=True)
 class RunningStep:
     """One step at work."""
@@ -36,7 +44,7 @@ class RunningStep:
     workers: Workers
     store: Store
     step: str
-    common_keys: Mapping[str, str]  # hash of what each common piece of work depends on
+    common: Mapping[str, CommonBasis]  # of each piece of work that several steps have in common
     say: Callable[[str], None] = field(default=lambda text: None)
 
     @property
@@ -75,11 +83,11 @@ class RunningStep:
 
     def once(self, name: str, make: Callable[[RunningStep], dict[str, Any]]) -> dict[str, Any]:
         """What several steps have in common: made by the first of them, remembered for the others."""
-        other = RunningStep(self.project, self.workers, self.store, name, self.common_keys, self.say)
-        path, key = self.store.common(name), self.common_keys[name]
+        other = RunningStep(self.project, self.workers, self.store, name, self.common, self.say)
+        path, basis = self.store.common(name), self.common[name]
         try:
             known = unpack(json.loads(path.read_text(encoding="utf-8")))
-            if known["key"] == key:
+            if known["rests_on"] == basis.now(known["rests_on"]):
                 found: dict[str, Any] = known["made"]
                 return found
         except (OSError, ValueError, KeyError, TypeError):
@@ -87,5 +95,5 @@ class RunningStep:
         other.clear()
         made = make(other)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(pack({"key": key, "made": made})).encode())
+        write_atomically(path, json.dumps(pack({"rests_on": basis.after(), "made": made})).encode())
         return made

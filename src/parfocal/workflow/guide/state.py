@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -14,9 +14,10 @@ from typing import Any
 from parfocal.phrases import phrase
 from parfocal.run.storage import write_atomically
 from parfocal.workflow.guide.messages import pack, unpack
+from parfocal.workflow.guide.opened_files import named_like
 from parfocal.workflow.guide.settings import Project
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 class StepStatus(str, Enum):
@@ -46,7 +47,7 @@ class StepResult:
 
     name: str
     status: StepStatus
-    key: str = ""  # hash of what it depended on
+    rests_on: Mapping[str, Any] = field(default_factory=dict)  # Basis.to_json()
     way: str = ""  # "together", "apart"
     problems: tuple[Mapping[str, Any], ...] = ()
     findings: tuple[Mapping[str, Any], ...] = ()
@@ -58,6 +59,11 @@ class StepResult:
     values: Mapping[str, str] = field(default_factory=dict)  # side -> file of the guide's values
     when: float = 0.0
     seconds: float = 0.0
+
+    @property
+    def key(self) -> str:
+        """A hash of what it depended on."""
+        return digest_of(self.rests_on)
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "status": self.status.value, "schema": SCHEMA}
@@ -111,24 +117,25 @@ def file_digests(paths: Iterable[Path]) -> dict[str, str]:
     return found
 
 
-def code_files(folder: Path, spec: str) -> set[Path]:
-    """The file of a factory and the local modules that it imports, theirs too."""
+def code_files(folder: Path, spec: str, opened: Collection[Path] = ()) -> set[Path]:
+    """The file of a factory and the user's modules that it imports, theirs too.
+
+    ``opened``: files of code that a process has opened, wherever its path of modules has them.
+    """
     place = spec.rpartition(":")[0]
     start = folder / place if place.endswith(".py") else _module_file(folder, place)
-    if start is None or not start.is_file():
-        return set()
+    waiting = [start.resolve()] if start is not None and start.is_file() else []
+    waiting += [] if waiting else list(named_like(place, opened))
     seen: set[Path] = set()
-    waiting = [start.resolve()]
     while waiting:
         path = waiting.pop()
         if path in seen:
             continue
         seen.add(path)
         for name in _imported(path):
-            for base in (path.parent, folder):
-                found = _module_file(base, name)
-                if found is not None:
-                    waiting.append(found.resolve())
+            found = {_module_file(base, name) for base in (path.parent, folder)}
+            waiting += [each.resolve() for each in found if each is not None]
+            waiting += named_like(name, opened)
     return seen
 
 

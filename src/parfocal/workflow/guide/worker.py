@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from parfocal.errors import ParfocalError, TransferError
+from parfocal.workflow.guide.opened_files import note_opened_files
 
 
 def main(plan: str, names: list[str]) -> None:
+    note_readers = note_opened_files()
     orders = os.fdopen(os.dup(0), encoding="utf-8")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the user's code may read and close its own input
@@ -46,6 +48,7 @@ def main(plan: str, names: list[str]) -> None:
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  told to the parent
             traceback.print_exc()
             answer = {"raised": f"{type(error).__name__}: {error}"}
+        note_readers()
         _send(answers, answer)
 
 
