@@ -102,10 +102,6 @@ LOSSES = (
 )
 OTHERS = (
     Op(_names("lstm.input gru.input rnn_tanh.input rnn_relu.input"), ("rnn",)),
-    Op(
-        _names("upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d"),
-        _names("linear_interp bilinear_interp bicubic_interp trilinear_interp"),
-    ),
     Op(_names("grid_sampler_2d grid_sampler_3d"), ("grid_sample",)),
     Op((), _names("add __add__ __radd__"), broadcasts=True),
     Op((), _names("subtract __sub__ __rsub__"), broadcasts=True),
