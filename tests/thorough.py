@@ -23,6 +23,7 @@ LONG = (
     *("faults/test_fused_activations.py", "faults/test_loops.py", "faults/test_recorded_runs.py"),
     "faults/test_reproduce.py",
     *(
+        "guide/test_epoch_schedules.py",
         "guide/test_known_results.py",
         "guide/test_many_cards.py",
         "guide/test_original_tool.py",

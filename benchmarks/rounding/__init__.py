@@ -20,6 +20,6 @@ in float64, each framework's in its own way.
 Left as they are: what IEEE 754 rounds correctly everywhere (add, multiply and divide of equal shapes, square
 roots), gradients added up where a tensor is used several times, gradients kept by row, the fused updates of
 optimizers, ops in place and those with ``out=``, what is float64 already, what a compiled program runs
-(``torch.compile``, ``paddle.jit.to_static``), paddle under automatic mixed precision, torch in inference mode,
-and interpolation, whose positions paddle computes in float32 whatever it is given.
+(``torch.compile``, ``paddle.jit.to_static``), paddle under automatic mixed precision, torch in inference
+mode, and interpolation, whose positions paddle computes in float32 whatever it is given.
 """

@@ -49,10 +49,12 @@ class RateShape:
 
 def shape_of(curve: Array, far: Far, limit: float) -> RateShape | None:
     """The formula that gives all of a curve, or None."""
-    peak = int(np.argmax(curve))
-    top = float(curve[peak])
-    if top <= 0 or not np.isfinite(curve).all():
+    if not np.isfinite(curve).all() or curve.max() <= 0:
         return None
+    highest = int(np.argmax(curve))
+    # of a curve that comes back to its highest, up to rounding, the first time
+    peak = next(at for at in range(highest + 1) if far(curve[at : at + 1], curve[highest:][:1]) <= limit)
+    top = float(curve[peak])
     parts: list[str] = []
     line = np.linspace(curve[0], top, peak + 1)
     if peak:

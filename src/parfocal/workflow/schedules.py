@@ -6,7 +6,7 @@ stepped is put back as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ from parfocal.explain.rates import RatePair, cause_of, distance, rounding
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Divergence, Site, side_name
+from parfocal.judge.verdict import Divergence, Finding, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Curve, Report
@@ -76,20 +76,27 @@ def follow_schedule(value: Any, side: str, steps: int) -> FollowedRates:
     return FollowedRates(schedule.name, _followed(schedule, side, steps), schedule.given_number)
 
 
-def compare_rates(ours: FollowedRates, theirs: FollowedRates) -> Report:
-    """Compare the rates of as many updates of both sides."""
-    curves, steps = (ours.rates, theirs.rates), len(ours.rates)
+def compare_rates(ours: FollowedRates, theirs: FollowedRates, taken: int | None = None) -> Report:
+    """Compare the rates of as many updates of both sides.
+
+    ``taken``: how many of these a training takes; what differs beyond is worth knowing.
+    """
+    whole = (ours.rates, theirs.rates)
+    curves = [curve[:taken] for curve in whole]
+    steps = len(curves[0])
     groups = min(curve.shape[1] for curve in curves)
     divergences = [
         found
         for group in range(groups)
-        if (found := _difference(curves[0][:, group], curves[1][:, group], (ours, theirs), group, groups))
+        if (found := _difference([curve[:, group] for curve in whole], steps, (ours, theirs), group, groups))
     ]
+    beyond = [] if divergences else [_beyond(whole[0][:, at], whole[1][:, at], steps) for at in range(groups)]
     more = [curve.shape[1] - groups for curve in curves]
     return Report(
         reference_name=ours.name,
         port_name=theirs.name,
         divergences=tuple(divergences),
+        findings=tuple(dict.fromkeys(each for each in beyond if each is not None)),
         coverage=Coverage(
             (Compared("learning rates", steps * groups, steps * groups),),
             tuple(
@@ -240,9 +247,29 @@ def _followed(schedule: _Schedule, side: str, steps: int) -> Array:
     return curve
 
 
+def _beyond(reference: Array, port: Array, taken: int) -> Finding | None:
+    """Rates that differ only where the training has ended."""
+    wrong = np.flatnonzero(~(np.abs(port - reference) <= LIMIT * rounding(reference)))
+    if not len(wrong):
+        return None
+    return Finding(
+        "lr.end",
+        phrase(
+            "the training takes {taken} steps of the schedule, and their rates are the same; from step "
+            "{first} on they would differ: {reference} in the reference, {port} in the port",
+            taken=taken,
+            first=int(wrong[0]),
+            reference=f"{reference[wrong[0]]:.7g}",
+            port=f"{port[wrong[0]]:.7g}",
+        ),
+    )
+
+
 def _difference(
-    reference: Array, port: Array, sides: tuple[FollowedRates, FollowedRates], group: int, groups: int
+    whole: Sequence[Array], steps: int, sides: tuple[FollowedRates, FollowedRates], group: int, groups: int
 ) -> Divergence | None:
+    """Of the first ``steps`` rates; the others may tell why."""
+    reference, port = (curve[:steps] for curve in whole)
     score = distance(port, reference)
     if score <= LIMIT:
         return None
@@ -250,7 +277,8 @@ def _difference(
     wrong = np.flatnonzero(~(np.abs(port - reference) <= LIMIT * floor))
     first = int(wrong[0])
     of_group = phrase(" of group {group}", group=group) if groups > 1 else ""
-    cause = cause_of(RatePair(reference, port, sides[1].given_number), LIMIT)
+    pairs = (RatePair(ours, theirs, sides[1].given_number) for ours, theirs in ((reference, port), whole))
+    cause = next((found for pair in pairs if (found := cause_of(pair, LIMIT)) is not None), None)
     return Divergence(
         "lr",
         Site("", sides[0].name),

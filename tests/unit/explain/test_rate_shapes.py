@@ -88,6 +88,21 @@ def test_another_length_of_a_cosine_is_the_cause() -> None:
     assert "over 100 updates in the port" in cause.message
 
 
+@pytest.mark.parametrize("steps", [17, 50, 400])
+@pytest.mark.parametrize(("right", "wrong"), [(8, 7), (10, 20), (100, 90)])
+def test_a_cosine_that_turns_back_is_told_though_its_highest_comes_again(
+    right: int, wrong: int, steps: int
+) -> None:
+    """Computed step by step from the rate before, as both frameworks do it: the highest drifts."""
+    curves = [cosine(steps, 0.1, 0.0, length) * (1 + 4e-17 * np.arange(steps)) for length in (right, wrong)]
+    if steps < right:
+        assert words(curves[0]) is not None
+        return
+    cause = cause_of(RatePair(*curves), LIMIT)
+    assert cause is not None
+    assert cause.message.endswith(f"a cosine from 0.1 to 0 over {wrong} updates in the port")
+
+
 def test_a_curve_without_formula_has_no_cause() -> None:
     ours, theirs = (0.1 * np.abs(np.sin(np.arange(60.0) ** 2 + shift)) for shift in (0, 1))
     assert cause_of(RatePair(ours, theirs), LIMIT) is None

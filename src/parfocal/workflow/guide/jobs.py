@@ -195,7 +195,8 @@ def follow_rates(side: GuideSide, given: Given) -> dict[str, Any]:
     model = side.fresh_model()
     optimizer = side.optimizer(model)
     scheduler = side.scheduler(optimizer)
-    followed = follow_schedule((optimizer, scheduler), side.settings.name, side.project.rates)
+    count = max(side.project.rates, side.project.epochs)
+    followed = follow_schedule((optimizer, scheduler), side.settings.name, count)
     return {"name": followed.name, "rates": followed.rates.tolist(), "given_number": followed.given_number}
 
 

@@ -246,7 +246,10 @@ def judge_learning_rate(bench: RunningStep) -> JudgedStep:
         FollowedRates(told["name"], np.asarray(told["rates"]), told["given_number"])
         for told in bench.ask_both("follow_rates", lambda side: {})
     )
-    return JudgedStep(bench.told(compare_rates(ours, theirs)))
+    project = bench.project
+    # after every update: how many that are only the data knows
+    taken = project.epochs if project.schedule == "epoch" and project.has("scheduler") else None
+    return JudgedStep(bench.told(compare_rates(ours, theirs, taken)))
 
 
 def make_updates(bench: RunningStep) -> dict[str, Any]:

@@ -32,8 +32,13 @@ def next_line(checked: CheckedProject) -> str:
         by_status.setdefault(result.status, []).append(result)
     for status in (StepStatus.ERROR, StepStatus.FAILED):
         if status in by_status:
+            first = by_status[status][0]
+            if status is StepStatus.ERROR or any(each["fix"] for each in first.problems):
+                return phrase("next: mend {step} as told above, then parfocal check", step=first.name)
             return phrase(
-                "next: mend {step} as told above, then parfocal check", step=by_status[status][0].name
+                "next: find out why {step} differs ({report}), then parfocal check",
+                step=first.name,
+                report=first.report or first.name,
             )
     if StepStatus.WAITING in by_status:
         return phrase("next: parfocal check runs {step}", step=by_status[StepStatus.WAITING][0].name)
