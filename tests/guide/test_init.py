@@ -86,7 +86,7 @@ def test_a_wrong_call_writes_nothing(own, models, inputs, told):
 @pytest.mark.parametrize(
     ("statuses", "told"),
     [
-        ({"loss": StepStatus.FAILED}, "next: mend loss as told above, then parfocal check"),
+        ({"loss": StepStatus.FAILED}, "next: find out why loss differs (loss), then parfocal check"),
         ({"loss": StepStatus.FAILED, "training": StepStatus.ERROR}, "next: mend training as told above"),
         ({"loss": StepStatus.LEFT_OUT, "metric": StepStatus.WAITING}, "next: parfocal check runs metric"),
         ({"loss": StepStatus.LEFT_OUT, "many_cards": StepStatus.LEFT_OUT}, "next: loss: names no loss"),
@@ -100,3 +100,12 @@ def test_what_comes_next_is_told(own, statuses, told):
     ]
     checked = CheckedProject(read_project(own / "port"), tuple(results), ())
     assert next_line(checked).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("fix", "told"), [("write it", "mend loss as told above"), ("", "find out why loss")]
+)
+def test_a_mistake_is_to_be_mended_as_told_only_where_that_was_told(own, fix, told):
+    start_project(own / "port", ("mine.py:build", "theirs.py:build"), ["float32[5,6]"])
+    failed = StepResult("loss", StepStatus.FAILED, problems=({"fix": fix},), report="report.txt")
+    assert told in next_line(CheckedProject(read_project(own / "port"), (failed,), ()))
