@@ -14,6 +14,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from parfocal.backends.module_calls import backward_watched
 from parfocal.backends.protocol import Array
+from parfocal.backends.torch.capabilities import ONE_BACKWARD_DOOR
+from parfocal.backends.torch.older import engine_watched
 
 
 class Recording:
@@ -34,6 +36,8 @@ class Recording:
     def watch_backward(
         self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[bool], None]
     ) -> AbstractContextManager[None]:
+        if not ONE_BACKWARD_DOOR:
+            return engine_watched(on_start, on_end)
         # the one door for backward() and grad()
         return backward_watched(torch.autograd, ("_engine_run_backward",), on_start, on_end)
 

@@ -1,0 +1,39 @@
+"""What the installed PyTorch has, asked once.
+
+What differs between versions is looked for here, and never told by a version's number. Whoever needs it
+takes the other way, of ``older.py``, where it is not there.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+from functools import cache
+
+import torch
+
+# A switch turns the fused path of the transformer layers off.
+SWITCHES_FAST_PATH = hasattr(torch.backends, "mha")
+# Every backward pass goes through one function in Python, which may be exchanged.
+ONE_BACKWARD_DOOR = hasattr(torch.autograd, "_engine_run_backward")
+# What a file may ask for, beside what PyTorch knows, is said for a while; or said at all.
+ALLOWS_FOR_A_WHILE = hasattr(torch.serialization, "safe_globals")
+ALLOWS_GLOBALS = hasattr(torch.serialization, "add_safe_globals")
+
+
+@cache
+def refuses_scripts() -> bool:
+    """Whether reading with weights only refuses a TorchScript archive, and does not load it as a script."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as empty:
+        empty.writestr("empty/version", "3")
+        empty.writestr("empty/constants.pkl", b"")
+    archive.seek(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            torch.load(archive, weights_only=True)
+        except RuntimeError as error:
+            return "TorchScript" in str(error)
+    return False

@@ -1,0 +1,96 @@
+"""The ways that older versions of PyTorch need; ``capabilities.py`` says what they do not have.
+
+Whatever is put in the place of something of PyTorch's gives way again to exactly what was found there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.nn.modules import activation, transformer
+
+from parfocal.backends.module_calls import backward_watched
+
+
+class FastPath:
+    """The switch that ``torch.backends.mha`` is in later versions.
+
+    The transformer layers do not take their fused path where ``torch.overrides.has_torch_function`` says that
+    an argument is of another kind. Asked by one of them, it says so while the path is off; anybody else gets
+    PyTorch's answer.
+    """
+
+    _ASKING = (activation.__name__, transformer.__name__)
+
+    def __init__(self) -> None:
+        self._found: Callable[[Any], bool] | None = None  # while the path is off
+
+    def get_fastpath_enabled(self) -> bool:
+        return self._found is None
+
+    def set_fastpath_enabled(self, enabled: bool) -> None:
+        if enabled == self.get_fastpath_enabled():
+            return
+        if self._found is not None:
+            torch.overrides.has_torch_function, self._found = self._found, None
+            return
+        self._found = found = torch.overrides.has_torch_function
+
+        def has_torch_function(arguments: Any) -> bool:
+            return sys._getframe(1).f_globals.get("__name__") in self._ASKING or found(arguments)
+
+        torch.overrides.has_torch_function = has_torch_function
+
+
+class _Engine:
+    """In the place of the engine, whose own functions cannot be exchanged."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+        self.run_backward = found.run_backward
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found, name)
+
+
+@contextmanager
+def engine_watched(
+    on_start: Callable[[Sequence[Any]], None], on_end: Callable[[bool], None]
+) -> Iterator[None]:
+    """Call back around every backward pass."""
+    owner = torch.autograd.Variable
+    found = owner._execution_engine
+    owner._execution_engine = engine = _Engine(found)
+    try:
+        with backward_watched(engine, ("run_backward",), on_start, on_end):
+            yield
+    finally:
+        owner._execution_engine = found
+
+
+@contextmanager
+def safe_globals(allowed: Sequence[Any]) -> Iterator[None]:
+    """``torch.serialization.safe_globals``: an entry may be a pair of a function and its other name."""
+    found = list(torch.serialization.get_safe_globals())
+    torch.serialization.add_safe_globals(
+        [_named(*each) if isinstance(each, tuple) else each for each in allowed]
+    )
+    try:
+        yield
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(found)
+
+
+def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The same function under another name, as these versions go by the names that functions say."""
+
+    def call(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    call.__module__, _, call.__name__ = name.rpartition(".")
+    return call
