@@ -14,7 +14,7 @@ import torch
 import parfocal as pf
 from parfocal.backends import registry
 from parfocal.backends.paddle import layer_hooks, memory, tensors, watch
-from parfocal.backends.torch import capabilities, checkpoints, recording
+from parfocal.backends.torch import capabilities, checkpoints, ops, recording
 from parfocal.backends.torch import older as torch_older
 from parfocal.backends.torch import watch as torch_watch
 from parfocal.errors import UnsafeFileError
@@ -180,6 +180,26 @@ def test_an_engine_in_its_place_is_watched(older_torch, monkeypatch):
     assert told == [("a", "b"), True, ("c",), False]
     assert engine.ran == [("a", "b"), ("c",)]
     assert torch.autograd.Variable._execution_engine is engine
+
+
+def test_every_index_is_told_and_nothing_is_left_behind(monkeypatch):
+    monkeypatch.setattr(ops, "MODES_SEE_INDICES", False)
+    x = torch.arange(12.0).reshape(4, 3)
+    indices = (1, np.int64(1), slice(1, None), None, ..., x > 3, torch.tensor([0, 2]), (0, 1), [0, 1], True)
+    expected, getitem, own = [x[index] for index in indices], torch.Tensor.__getitem__, {*vars(torch.Tensor)}
+
+    class Indexed(torch.nn.Module):
+        def forward(self, x):
+            return [x[index] for index in indices]
+
+    model, told = Indexed(), []
+    watched = registry.get("torch").watch
+    with watched(model, on_op=told.append), watched(model, on_op=lambda op: None):
+        outputs = model(x)
+    assert [op.name for op in told] == ["getitem"] * len(indices)
+    assert all(torch.equal(*pair) for pair in zip(outputs, expected, strict=True))
+    assert torch.Tensor.__getitem__ is getitem
+    assert {*vars(torch.Tensor)} == own
 
 
 def test_scripts_are_looked_for_where_torch_would_load_them(monkeypatch, tmp_path):

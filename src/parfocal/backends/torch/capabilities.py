@@ -10,9 +10,31 @@ import io
 import warnings
 import zipfile
 from functools import cache
+from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
+
+class _Seeing(TorchFunctionMode):
+    """Counts the functions that are called."""
+
+    seen = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen += 1
+        return func(*args, **(kwargs or {}))
+
+
+def _modes_see_indices() -> bool:
+    tensor = torch.zeros(1, device="cpu")
+    with _Seeing() as mode:
+        tensor[0]
+    return mode.seen > 0
+
+
+# A function mode is told of ``tensor[0]``, and not of ``tensor[0, 0]`` alone.
+MODES_SEE_INDICES = _modes_see_indices()
 # A switch turns the fused path of the transformer layers off.
 SWITCHES_FAST_PATH = hasattr(torch.backends, "mha")
 # Every backward pass goes through one function in Python, which may be exchanged.

@@ -6,12 +6,14 @@ Whatever is put in the place of something of PyTorch's gives way again to exactl
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.nn.modules import activation, transformer
+from torch.overrides import resolve_name
 
 from parfocal.backends.module_calls import backward_watched
 
@@ -70,6 +72,36 @@ def engine_watched(
             yield
     finally:
         owner._execution_engine = found
+
+
+def name_of(func: Any) -> str | None:
+    """PyTorch's name of a function. It looks at all it has for that, and warns of what is deprecated."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "'.*' is deprecated, please use", UserWarning)
+        return resolve_name(func)
+
+
+@contextmanager
+def indices_seen() -> Iterator[None]:
+    """Tell function modes of ``tensor[index]``."""
+    own = vars(torch.Tensor).get("__getitem__")
+    getitem = torch.Tensor.__getitem__
+    name_of(getitem)  # PyTorch looks up all names at once, and not ours
+
+    def telling(tensor: Any, index: Any) -> Any:
+        if torch._C._is_torch_function_mode_enabled():
+            return torch.overrides.handle_torch_function(telling, (tensor,), tensor, index)
+        return getitem(tensor, index)
+
+    telling.__module__, telling.__name__ = "torch.Tensor", "__getitem__"  # what is told
+    torch.Tensor.__getitem__ = telling
+    try:
+        yield
+    finally:
+        if own is None:
+            del torch.Tensor.__getitem__
+        else:
+            torch.Tensor.__getitem__ = own
 
 
 @contextmanager
