@@ -202,6 +202,44 @@ def test_every_index_is_told_and_nothing_is_left_behind(monkeypatch):
     assert {*vars(torch.Tensor)} == own
 
 
+def unhooked(monkeypatch):
+    """An optimizer as a compiler leaves it that takes the caller of the hooks away."""
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    optimizer = torch.optim.SGD([weight], 0.5)
+    step = torch.optim.SGD.step
+    step = getattr(step, "__wrapped__", step)
+    monkeypatch.setattr(step, "hooked", True, raising=False)
+    monkeypatch.setattr(torch.optim.SGD, "step", step)
+    return optimizer
+
+
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_steps_are_told_where_a_compiler_took_their_hooks_away(monkeypatch, scheduled):
+    optimizer, told = unhooked(monkeypatch), []
+    if scheduled:
+        torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
+    before = {**vars(optimizer)}
+    backend = registry.get("torch")
+    with backend.watch_optimizer(optimizer, lambda: told.append("before"), lambda: told.append("after")):
+        optimizer.step()
+    optimizer.step()
+    assert told == ["before", "after"]
+    assert vars(optimizer).keys() == before.keys()
+    assert vars(optimizer).get("step") == before.get("step")
+    assert optimizer.param_groups[0]["params"][0].tolist() == [0.0, 0.0]
+
+
+def test_steps_of_all_optimizers_are_told_where_a_compiler_took_their_hooks_away(monkeypatch):
+    optimizer, told = unhooked(monkeypatch), []
+    step = torch.optim.SGD.step
+    with registry.get("torch").watch_updates(told.append, told.append):
+        optimizer.step()
+    optimizer.step()
+    assert told == [optimizer, optimizer]
+    assert torch.optim.SGD.step is step
+
+
 def test_scripts_are_looked_for_where_torch_would_load_them(monkeypatch, tmp_path):
     path = str(tmp_path / "x.pt")
     with warnings.catch_warnings():

@@ -39,6 +39,8 @@ MODES_SEE_INDICES = _modes_see_indices()
 SWITCHES_FAST_PATH = hasattr(torch.backends, "mha")
 # Every backward pass goes through one function in Python, which may be exchanged.
 ONE_BACKWARD_DOOR = hasattr(torch.autograd, "_engine_run_backward")
+# Whether a device can compute in lower precision is a question of its own.
+TELLS_AUTOCAST = hasattr(torch.amp, "is_autocast_available")
 # What a file may ask for, beside what PyTorch knows, is said for a while; or said at all.
 ALLOWS_FOR_A_WHILE = hasattr(torch.serialization, "safe_globals")
 ALLOWS_GLOBALS = hasattr(torch.serialization, "add_safe_globals")

@@ -8,7 +8,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from types import MethodType
 from typing import Any
 
 import torch
@@ -57,6 +59,73 @@ class _Engine:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._found, name)
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """``torch.amp.is_autocast_available``: a device that cannot is refused."""
+    try:
+        torch.autocast(device_type)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _calls_hooks(step: Any) -> bool:
+    """Whether PyTorch's function that calls the hooks is around an optimizer's ``step``."""
+    caller = torch.optim.Optimizer.profile_hook_step(step).__code__
+    while step is not None:
+        if getattr(step, "__code__", None) is caller:
+            return True
+        step = getattr(step, "__wrapped__", None)
+    return False
+
+
+def _unhooked(kind: Any) -> bool:
+    """Whether the compiler has taken that function away and marked ``step`` as if it were there."""
+    return getattr(kind.step, "hooked", False) and not _calls_hooks(kind.step)
+
+
+def _kinds(kind: Any) -> Iterator[Any]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)
+
+
+@contextmanager
+def steps_hooked() -> Iterator[None]:
+    """All optimizers call the hooks of their steps, as they do until a model is compiled.
+
+    An optimizer whose scheduler has taken hold of its ``step`` has hooks by ``step_hooked`` alone.
+    """
+    with ExitStack() as undo:
+        for kind in _kinds(torch.optim.Optimizer):
+            if "step" in vars(kind) and _unhooked(kind):
+                undo.callback(setattr, kind, "step", kind.step)
+                kind.step = torch.optim.Optimizer.profile_hook_step(kind.step)
+        yield
+
+
+@contextmanager
+def step_hooked(optimizer: Any) -> Iterator[None]:
+    """This one calls its hooks, whoever has taken hold of its ``step`` before."""
+    if not (isinstance(optimizer, torch.optim.Optimizer) and _unhooked(type(optimizer))):
+        yield
+        return
+    own, step = "step" in vars(optimizer), optimizer.step
+
+    @wraps(step)
+    def unbound(_: Any, *args: Any, **kwargs: Any) -> Any:
+        return step(*args, **kwargs)
+
+    optimizer.step = calling = MethodType(torch.optim.Optimizer.profile_hook_step(unbound), optimizer)
+    try:
+        yield
+    finally:
+        if optimizer.step is calling:  # no scheduler was made meanwhile
+            if own:
+                optimizer.step = step
+            else:
+                del optimizer.step
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from parfocal.backends.module_calls import backward_watched
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch.capabilities import ONE_BACKWARD_DOOR
-from parfocal.backends.torch.older import engine_watched
+from parfocal.backends.torch.older import engine_watched, step_hooked, steps_hooked
 
 
 class Recording:
@@ -46,6 +46,7 @@ class Recording:
         self, optimizer: Any, before: Callable[[], None], after: Callable[[], None]
     ) -> Iterator[None]:
         with (
+            step_hooked(optimizer),
             optimizer.register_step_pre_hook(lambda *_: before()),
             optimizer.register_step_post_hook(lambda *_: after()),
         ):
@@ -54,6 +55,7 @@ class Recording:
     @contextmanager
     def watch_updates(self, before: Callable[[Any], None], after: Callable[[Any], None]) -> Iterator[None]:
         with (
+            steps_hooked(),
             register_optimizer_step_pre_hook(lambda optimizer, *_: before(optimizer)),
             register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer)),
         ):
