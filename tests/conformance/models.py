@@ -141,7 +141,8 @@ class TorchKit(Kit):
         return [module._forward_pre_hooks, module._forward_hooks]
 
     def backward_doors(self) -> list[Any]:
-        return [self.torch.autograd._engine_run_backward]
+        autograd = self.torch.autograd
+        return [autograd.Variable._execution_engine, getattr(autograd, "_engine_run_backward", None)]
 
     def load(self, path: str) -> Any:
         return self.torch.load(path, weights_only=True)

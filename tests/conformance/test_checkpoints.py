@@ -128,7 +128,7 @@ def test_whole_models_and_foreign_objects_are_refused_by_name(torch, reader, tmp
         reader.load_checkpoint(path)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*deprecated")
 def test_scripts_are_refused(torch, reader, tmp_path):
     path = str(tmp_path / "x.pt")
     torch.jit.script(torch.nn.Linear(2, 2)).save(path)

@@ -123,7 +123,7 @@ def test_writing_a_recurrent_weight_reaches_the_kernel(kit, backend):
     assert (kit.array(output) > 0.1).all()
 
 
-@pytest.mark.filterwarnings("ignore:.*weight_norm.*is deprecated:FutureWarning")
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*is deprecated")
 def test_weight_norm_lists_what_is_learned(kit, backend):
     model = kit.nn.utils.weight_norm(kit.linear(3, 4))
     expected = {"bias", "weight_g", "weight_v"}

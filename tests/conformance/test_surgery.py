@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from parfocal.backends.muting import Muted, rate_of
+from parfocal.backends.torch.watch import fast_path
 from parfocal.capture.overwrites import Overwrites
 from parfocal.errors import UnsupportedError
 from tests.conformance.models import kit_for
@@ -303,7 +304,7 @@ def test_a_duplicate_is_laid_out_alike():
 
 def test_the_fused_path_is_open_while_unwatched():
     kit = kit_for("torch")
-    enabled = kit.torch.backends.mha.get_fastpath_enabled
+    enabled = fast_path.get_fastpath_enabled
     model = kit.linear(1, 1)
     with kit.backend.watch(model), kit.backend.watch(model):
         assert not enabled()

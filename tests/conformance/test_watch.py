@@ -277,20 +277,21 @@ def test_torch_takes_its_fast_path_again_afterwards():
     import torch
 
     from parfocal.backends import registry
+    from parfocal.backends.torch.watch import fast_path
 
     model = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
     called = []
     model.linear1.register_forward_hook(lambda *_: called.append(1))
     with registry.get("torch").watch(model):
         pass
-    assert torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
+    assert fast_path.get_fastpath_enabled()
+    fast_path.set_fastpath_enabled(False)
     try:
         with registry.get("torch").watch(model):
             pass
-        assert not torch.backends.mha.get_fastpath_enabled()
+        assert not fast_path.get_fastpath_enabled()
     finally:
-        torch.backends.mha.set_fastpath_enabled(True)
+        fast_path.set_fastpath_enabled(True)
 
 
 def test_hooks_cost_next_to_nothing(kit, backend):

@@ -1,7 +1,7 @@
 """Runs the tests with each pair of versions: ``python -m tests.versions [--tests PATH ...] [PAIR ...]``.
 
-Without arguments all pairs but the large ones, and the three suites. What came out of a whole suite is
-noted in results.json, and docs/versions.md is written from that.
+Without arguments all pairs but the large ones, and the three suites. What came out of a whole suite is noted
+in results.json, and docs/versions.md is written from that.
 """
 
 from __future__ import annotations

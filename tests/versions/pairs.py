@@ -12,15 +12,18 @@ from tests.examples.environments import PIP, packages_of
 ROOT = Path(__file__).parents[2]
 ENVIRONMENTS = ROOT / "build" / "versions"
 READY = ".ready"
+# As what it asks for is there, and would be installed once more.
+ALONE = {"torchvision": ("--no-deps",)}
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Versions that are installed together. NumPy's is the running environment's, if none is said."""
+    """Versions that are installed together: the running environment's, where none is said."""
 
     paddle: str
     torch: str
     numpy: str = ""
+    torchvision: str = ""  # which knows one version of torch only
 
     @property
     def name(self) -> str:
@@ -33,9 +36,9 @@ PAIRS = (
     Pair("3.1.1", "2.13.0"),
     Pair("3.2.2", "2.13.0"),
     Pair("3.3.1", "2.13.0"),
-    Pair("2.6.2", "2.1.2", "1.26.4"),
-    Pair("3.0.0", "2.4.1"),
-    Pair("3.3.1", "2.15.0"),
+    Pair("2.6.2", "2.1.2", "1.26.4", torchvision="0.16.2"),
+    Pair("3.0.0", "2.4.1", torchvision="0.19.1"),
+    Pair("3.3.1", "2.15.0", torchvision="0.29.2"),
 )
 # Their builds of torch come with gigabytes of CUDA's libraries: they are run only where they are named.
 LARGE = tuple(pair for pair in PAIRS if pair.torch != "2.13.0")
@@ -57,7 +60,8 @@ def environment(pair: Pair) -> Path:
     behind = [ROOT / "src", ROOT / "compat-dist" / "src", packages_of(Path(sys.prefix))]
     (packages_of(folder) / "zz_running_environment.pth").write_text("".join(f"{each}\n" for each in behind))
     for requirement in wanted:
-        install = ["install", "-q", "--no-compile", requirement]
+        alone = ALONE.get(requirement.partition("==")[0], ())
+        install = ["install", "-q", "--no-compile", *alone, requirement]
         subprocess.run([sys.executable, *PIP, "--python", str(python), *install], check=True)
     noted.write_text("\n".join(wanted))
     return python
@@ -67,6 +71,7 @@ def _differing(pair: Pair) -> list[str]:
     from importlib.metadata import version
 
     wanted = {"numpy": pair.numpy, "torch": pair.torch, "paddlepaddle": pair.paddle}
+    wanted["torchvision"] = pair.torchvision
     return [
         f"{name}=={number}"
         for name, number in wanted.items()

@@ -121,6 +121,12 @@ def test_what_is_noted_is_of_known_suites() -> None:
         ),
         ("paddle", "3.3.1", ""),
         ("paddle", "2.6.2", ""),
+        (
+            "torch",
+            "2.0.1",
+            "torch 2.0.1 is not tested with parfocal: 2.1.2 to 2.15.0 are; go on at your own risk",
+        ),
+        ("torch", "2.1.2+cu121", ""),
         ("torch", "2.13.0+cpu", ""),
         ("toybox", "0.1", ""),
     ],

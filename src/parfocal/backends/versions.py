@@ -10,7 +10,7 @@ from parfocal.phrases import phrase, said
 # The oldest and the newest that ``make test-versions`` has run with; docs/versions.md has what came out.
 TESTED: dict[str, tuple[str, str]] = {
     "paddle": ("2.6.2", "3.3.1"),
-    "torch": ("2.13.0", "2.13.0"),
+    "torch": ("2.1.2", "2.15.0"),
     "numpy": ("1.26.4", "2.4.6"),
 }
 

@@ -456,7 +456,7 @@ def cleared_gradients() -> None:
     ours, theirs = torch.nn.Linear(1, 1), paddle.nn.Linear(1, 1)
     ours(torch.ones(1, 1)).sum().backward()
     theirs(paddle.ones([1, 1])).sum().backward()
-    torch.optim.SGD(ours.parameters()).zero_grad()
+    torch.optim.SGD(ours.parameters(), 0.1).zero_grad()
     paddle.optimizer.SGD(parameters=theirs.parameters()).clear_grad()
     assert ours.weight.grad is None
     assert theirs.weight.grad.item() == 0.0

@@ -81,7 +81,7 @@ def load_torch(model: Any, path: Path) -> None:
         model.load_state_dict(load_file(path), strict=True)
     else:
         model.load_state_dict(torch.load(path, weights_only=True), strict=True)
-        model.load_state_dict(torch.load(path, weights_only=True, mmap=True), strict=True)
+        model.load_state_dict(torch.load(str(path), weights_only=True, mmap=True), strict=True)
 
 
 @pytest.mark.parametrize("middle", [".pdparams", ".safetensors"])

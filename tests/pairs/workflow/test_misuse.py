@@ -25,10 +25,9 @@ def refusal(kind, *args, **options):
 
 def test_inputs_of_the_wrong_shape_name_the_side_and_the_layer():
     error = refusal(InputError, mlp(TORCH), mlp(PADDLE), X[:, :3])
-    assert error.message == (
-        "the forward pass of the reference raised RuntimeError in 0 (Linear): "
-        "mat1 and mat2 shapes cannot be multiplied (6x3 and 4x8)"
-    )
+    where, _, why = error.message.partition(" (Linear): ")
+    assert where == "the forward pass of the reference raised RuntimeError in 0"
+    assert why.removeprefix("addmm: ") == "mat1 and mat2 shapes cannot be multiplied (6x3 and 4x8)"
     assert error.hint == INPUTS_HINT
 
 

@@ -6,6 +6,7 @@ plain containers is refused by name. Values are mapped, not read, until somebody
 
 from __future__ import annotations
 
+import codecs
 import os
 import pickle
 import re
@@ -21,13 +22,25 @@ import torch
 from parfocal.backends.files import complete_or_absent, no_such_file
 from parfocal.backends.module_tree import join
 from parfocal.backends.protocol import Array
+from parfocal.backends.torch.capabilities import ALLOWS_FOR_A_WHILE, ALLOWS_GLOBALS, refuses_scripts
+from parfocal.backends.torch.older import safe_globals
 from parfocal.backends.torch.tensors import Tensors
 from parfocal.errors import FileFormatError, StorageError, UnsafeFileError, UnsupportedError
 from parfocal.phrases import phrase
 
 # What torch says when it refuses, with the name of what the file asked for.
-_REFUSED = re.compile(r"GLOBAL ([\w.]+)")
+_REFUSED = re.compile(r"(?:GLOBAL|Unsupported class) ([\w.]+)")
+# What torch warns of while it reads, and what is no news to whoever asked parfocal to read a file.
+_UNHEARD = (
+    ".*TorchScript archive",  # an error says it
+    "TypedStorage is deprecated",  # torch's own use of it
+    "Validating sparse tensor invariants",
+)
+# What makes an archive one of TorchScript's, as torch looks for it.
+_SCRIPT = "constants.pkl"
 _ZIP_MAGIC = b"PK\x03\x04"
+
+_allowing = torch.serialization.safe_globals if ALLOWS_FOR_A_WHILE else safe_globals
 
 
 class Checkpoints(Tensors):
@@ -76,8 +89,11 @@ def _load(path: str) -> Any:
     try:
         with open(path, "rb") as file:
             mapped = file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC  # the format before 1.6 cannot be mapped
+        if mapped and not refuses_scripts() and torch._C.PyTorchFileReader(path).has_record(_SCRIPT):
+            raise _script(path)
         with _numpy_values_allowed(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*TorchScript archive.*")  # an error says it below
+            for message in _UNHEARD:
+                warnings.filterwarnings("ignore", message=message)
             return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
         raise _refusal(path, str(error)) from error
@@ -113,12 +129,7 @@ def _refusal(path: str, message: str) -> FileFormatError:
 
 def _damage(path: str, error: Exception) -> FileFormatError:
     if "TorchScript" in str(error):
-        return UnsafeFileError(
-            phrase("{path} is a TorchScript archive, which holds code; nothing of it was run", path=path),
-            hint=phrase(
-                "save only the state dict: torch.save(torch.jit.load(path).state_dict(), other_path)"
-            ),
-        )
+        return _script(path)
     size = os.path.getsize(path)
     return FileFormatError(
         phrase(
@@ -132,21 +143,28 @@ def _damage(path: str, error: Exception) -> FileFormatError:
     )
 
 
+def _script(path: str) -> UnsafeFileError:
+    return UnsafeFileError(
+        phrase("{path} is a TorchScript archive, which holds code; nothing of it was run", path=path),
+        hint=phrase("save only the state dict: torch.save(torch.jit.load(path).state_dict(), other_path)"),
+    )
+
+
 @contextmanager
 def _numpy_values_allowed() -> Iterator[None]:
     """Training checkpoints often hold a NumPy number or array beside the tensors."""
-    allow = getattr(torch.serialization, "safe_globals", None)
-    with allow(_numpy_globals()) if allow is not None else nullcontext():
+    with _allowing(_numpy_globals()) if ALLOWS_GLOBALS else nullcontext():
         yield
 
 
 def _numpy_globals() -> list[Any]:
     # what pickles of a number and of an array call; NumPy has moved them
     functions: list[Any] = [np.float32(0).__reduce__()[0], np.empty(0).__reduce__()[0]]
+    text_as_bytes = codecs.encode  # and how they write bytes
     plain = [np.dtype(code) for code in "?bBhHiIlLqQefdFD"]
     names = [
         (function, f"numpy.{core}.multiarray.{function.__name__}")
         for function in functions
         for core in ("core", "_core")
     ]
-    return [*functions, np.ndarray, np.dtype, *names, *{type(kind) for kind in plain}]
+    return [*functions, text_as_bytes, np.ndarray, np.dtype, *names, *{type(kind) for kind in plain}]

@@ -34,7 +34,9 @@ def is_compiled(module: Any) -> bool:
 
 def _is_exported(module: Any) -> bool:
     """By ``torch.export``: a graph that cannot be set to train or eval."""
-    return isinstance(module, torch.fx.GraphModule) and "eval" in vars(module)
+    return isinstance(module, torch.fx.GraphModule) and (
+        "eval" in vars(module) or "inline_constraints" in module.meta  # as older versions mark it
+    )
 
 
 def _is_quantised(module: Any) -> bool:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch.overrides import TorchFunctionMode
 
 from parfocal.backends.calls import CallTracker
 from parfocal.backends.opcalls import HOOKS, OpReporter, as_passed, base_name, holds_tensor, works_in_place
 from parfocal.backends.protocol import OnOp
+from parfocal.backends.torch.capabilities import MODES_SEE_INDICES
+from parfocal.backends.torch.older import indices_seen, name_of
 
 # PyTorch's name, without a trailing underscore -> common name. Others keep their own.
 RENAMED = {
@@ -82,7 +84,7 @@ NOT_OPS = frozenset({"requires_grad_", "retain_grad", "share_memory_", "pin_memo
 @contextmanager
 def watch_ops(tracker: CallTracker, on_op: OnOp) -> Iterator[None]:
     """While inside, ops that the user's modules make are reported."""
-    with _Mode(OpReporter(tracker, on_op)):
+    with nullcontext() if MODES_SEE_INDICES else indices_seen(), _Mode(OpReporter(tracker, on_op)):
         yield
 
 
@@ -114,7 +116,7 @@ class _Mode(TorchFunctionMode):
 @cache
 def _native_name(func: Any) -> str | None:
     """PyTorch's own name of an op; None for what is not one."""
-    name = resolve_name(func) or f"{func.__module__}.{func.__name__}"
+    name = name_of(func) or f"{func.__module__}.{func.__name__}"
     if name.endswith((".__get__", ".__set__", ".__delete__")):
         attribute, _, access = name.rpartition(".")
         computes = access == "__get__" and attribute.rpartition(".")[2] in COMPUTED_ATTRIBUTES

@@ -14,6 +14,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from parfocal.backends.module_calls import backward_watched
 from parfocal.backends.protocol import Array
+from parfocal.backends.torch.capabilities import ONE_BACKWARD_DOOR
+from parfocal.backends.torch.older import engine_watched, step_hooked, steps_hooked
 
 
 class Recording:
@@ -34,6 +36,8 @@ class Recording:
     def watch_backward(
         self, on_start: Callable[[Sequence[Any]], None], on_end: Callable[[bool], None]
     ) -> AbstractContextManager[None]:
+        if not ONE_BACKWARD_DOOR:
+            return engine_watched(on_start, on_end)
         # the one door for backward() and grad()
         return backward_watched(torch.autograd, ("_engine_run_backward",), on_start, on_end)
 
@@ -42,6 +46,7 @@ class Recording:
         self, optimizer: Any, before: Callable[[], None], after: Callable[[], None]
     ) -> Iterator[None]:
         with (
+            step_hooked(optimizer),
             optimizer.register_step_pre_hook(lambda *_: before()),
             optimizer.register_step_post_hook(lambda *_: after()),
         ):
@@ -50,6 +55,7 @@ class Recording:
     @contextmanager
     def watch_updates(self, before: Callable[[Any], None], after: Callable[[Any], None]) -> Iterator[None]:
         with (
+            steps_hooked(),
             register_optimizer_step_pre_hook(lambda optimizer, *_: before(optimizer)),
             register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer)),
         ):

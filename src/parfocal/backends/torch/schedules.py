@@ -46,6 +46,7 @@ class Scheduling(Training):
         try:
             with warnings.catch_warnings():  # about updates that were not made in between
                 warnings.filterwarnings("ignore", message=r".*lr_scheduler\.step\(\)")
+                warnings.filterwarnings("ignore", message="The epoch parameter in `scheduler.step")  # torch's
                 yield
         finally:
             self.set_schedule_state(scheduler, before)

@@ -12,7 +12,9 @@ from torch.overrides import TorchFunctionMode
 from parfocal.backends.calls import drop_own_hooks
 from parfocal.backends.module_copies import ModuleCopies
 from parfocal.backends.muting import rate_of
+from parfocal.backends.torch.capabilities import TELLS_AUTOCAST
 from parfocal.backends.torch.models import Models
+from parfocal.backends.torch.older import is_autocast_available
 from parfocal.backends.torch.tensors import DTYPES, Widened
 
 _ATTENTION = torch.nn.functional.scaled_dot_product_attention
@@ -97,7 +99,8 @@ class Surgery(Models, ModuleCopies):
         return torch.autocast(self._device_type(model), DTYPES[dtype])
 
     def lowers(self, model: Any, dtype: str) -> bool:
-        return bool(torch.amp.is_autocast_available(self._device_type(model)))
+        available = torch.amp.is_autocast_available if TELLS_AUTOCAST else is_autocast_available
+        return bool(available(self._device_type(model)))
 
     def _device_type(self, model: Any) -> str:
         first = next(iter(model.parameters()), None)

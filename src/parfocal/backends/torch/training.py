@@ -83,7 +83,8 @@ class Training(Watching, OptimizerSteps):
     """What ``TrainingBackend`` asks for."""
 
     optimizer_class = torch.optim.Optimizer
-    scheduler_class = torch.optim.lr_scheduler.LRScheduler
+    # the second is not one of the first in older versions
+    scheduler_class = (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
     closure_optimizer = torch.optim.LBFGS
     metric_scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau
 

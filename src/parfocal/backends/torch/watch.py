@@ -20,10 +20,14 @@ from parfocal.backends.checks import check_backward
 from parfocal.backends.module_calls import ModuleCalls
 from parfocal.backends.protocol import OnEnter, OnExit, OnOp
 from parfocal.backends.torch import ops
+from parfocal.backends.torch.capabilities import SWITCHES_FAST_PATH
 from parfocal.backends.torch.models import Models, is_compiled
+from parfocal.backends.torch.older import FastPath
 
 # The threads that the kernels run on: of the library that came with PyTorch, or of the system's.
 _OPENMP = (*map(str, Path(torch.__file__).parent.glob("lib/libgomp*.so*")), "libgomp.so.1")
+
+fast_path: Any = torch.backends.mha if SWITCHES_FAST_PATH else FastPath()
 
 
 class Watching(Models, ModuleCalls):
@@ -60,12 +64,12 @@ class Watching(Models, ModuleCalls):
 
     @contextmanager
     def unwatched(self) -> Iterator[None]:
-        chosen = torch.backends.mha.get_fastpath_enabled()
-        torch.backends.mha.set_fastpath_enabled(_fast_path_before[0] if _fast_path_before else chosen)
+        chosen = fast_path.get_fastpath_enabled()
+        fast_path.set_fastpath_enabled(_fast_path_before[0] if _fast_path_before else chosen)
         try:
             yield
         finally:
-            torch.backends.mha.set_fastpath_enabled(chosen)
+            fast_path.set_fastpath_enabled(chosen)
 
     def backward(
         self, outputs: Sequence[Any], gradients: Sequence[Any | None], *, retain: bool = False
@@ -93,11 +97,11 @@ _fast_path_before: list[bool] = []  # of each watch under way, the first one kno
 @contextmanager
 def _without_fast_path() -> Iterator[None]:
     """The fused path of torch's transformer layers calls no submodule; do without it."""
-    before = torch.backends.mha.get_fastpath_enabled()
+    before = fast_path.get_fastpath_enabled()
     _fast_path_before.append(before)
-    torch.backends.mha.set_fastpath_enabled(False)
+    fast_path.set_fastpath_enabled(False)
     try:
         yield
     finally:
         _fast_path_before.pop()
-        torch.backends.mha.set_fastpath_enabled(before)
+        fast_path.set_fastpath_enabled(before)
