@@ -11,6 +11,7 @@ from parfocal.errors import InputError, ParfocalError
 from parfocal.workflow.guide.checking import check
 from parfocal.workflow.guide.settings import read_project
 from parfocal.workflow.guide.starting import start_project
+from parfocal.workflow.guide.state import StepStatus
 from tests.guide.projects import change, toy
 
 # What is written instead, what is told, and the text on the line that is told.
@@ -123,15 +124,36 @@ def test_a_factory(tmp_path, name):
     right, wrong, key, message, more = BROKEN[name]
     project = toy(tmp_path)
     change(tmp_path / "port_side.py", right, wrong)
-    with pytest.raises(ParfocalError) as caught:
-        check(project, ["loss"])
+    checked = check(project, ["loss", "evaluation_data"])
+    assert checked.status == 2
+    error = next(each for each in checked.results if each.status is StepStatus.ERROR)
     line = line_of(tmp_path, f'{key} = "port_side.py')
-    assert caught.value.message.startswith(f"parfocal.toml:{line}: port.{key} = port_side.py:{key}")
-    assert message in caught.value.message
-    assert more in str(caught.value)
+    assert error.message.startswith(f"parfocal.toml:{line}: port.{key} = port_side.py:{key}")
+    assert message in error.message
+    assert more in f"{error.message}\n{error.hint}"
     if name == "that raises":
         place = f'port_side.py", line {line_of(tmp_path, "no such backbone", "port_side.py")}, in model'
-        assert place in caught.value.message
+        assert place in error.message
+
+
+def test_one_step_that_crashes_leaves_the_others(tmp_path):
+    """Told with the user's own lines, and where relative paths begin."""
+    project = toy(tmp_path)
+    change(tmp_path / "port_side.py", "return _pictures(seed=1, count=64)", "return Files()")
+    (tmp_path / "port_side.py").write_text(
+        (tmp_path / "port_side.py").read_text() + "\n\nclass Files(paddle.io.Dataset):\n"
+        "    def __len__(self):\n        return 64\n\n"
+        "    def __getitem__(self, index):\n        return open('../pictures/none.png').read()\n"
+    )
+    results = {each.name: each for each in check(project, ["evaluation_data", "loss", "metric"]).results}
+    assert results["loss"].status is StepStatus.PASSED
+    assert results["metric"].status is StepStatus.BLOCKED
+    error = results["evaluation_data"]
+    assert error.status is StepStatus.ERROR
+    assert "raised FileNotFoundError" in error.message
+    assert "in __getitem__" in error.message
+    assert "parfocal/workflow" not in error.message
+    assert f"relative paths begin at {tmp_path}" in error.hint
 
 
 def interpreter(folder, without: str):

@@ -18,6 +18,7 @@ from parfocal.brief import brief, told
 from parfocal.errors import InputError
 from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
+from parfocal.workflow.loading import where_raised
 
 Sample = dict[str, Array]
 
@@ -68,11 +69,12 @@ class SampleStream:
             except Exception as error:
                 raise InputError(
                     phrase(
-                        "the {side} raised {name} at sample {index}: {error}",
+                        "the {side} raised {name} at sample {index}: {error}{where}",
                         side=side_name(self.side),
                         name=type(error).__name__,
                         index=index,
                         error=told(error),
+                        where=where_raised(error, __file__),
                     )
                 ) from error
 
@@ -86,11 +88,12 @@ class SampleStream:
             except Exception as error:
                 raise InputError(
                     phrase(
-                        "the {side} raised {name} at batch {index}: {error}",
+                        "the {side} raised {name} at batch {index}: {error}{where}",
                         side=side_name(self.side),
                         name=type(error).__name__,
                         index=index,
                         error=told(error),
+                        where=where_raised(error, __file__),
                     )
                 ) from error
             yield item

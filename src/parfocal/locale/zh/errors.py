@@ -109,8 +109,8 @@ TEXTS = {
     "the {side} is {source}: neither a dataset nor a loader": "{side}是 {source}：既不是数据集也不是 loader",
     "pass something with len() and an index, or something to iterate over": "请传入支持 len() 和索引的对象，或可迭代的对象",
     "a sample holds {value}, which is no array": "样本中有 {value}，不是数组",
-    "the {side} raised {name} at sample {index}: {error}": "{side}在样本 {index} 处抛出 {name}：{error}",
-    "the {side} raised {name} at batch {index}: {error}": "{side}在批次 {index} 处抛出 {name}：{error}",
+    "the {side} raised {name} at sample {index}: {error}{where}": "{side}在样本 {index} 处抛出 {name}：{error}{where}",
+    "the {side} raised {name} at batch {index}: {error}{where}": "{side}在批次 {index} 处抛出 {name}：{error}{where}",
     # initial values
     "seeds={seeds}: at least two are needed to tell random numbers from fixed ones": "seeds={seeds}：至少需要两个种子才能区分随机数与固定值",
     "a factory compared with itself is always the same": "工厂函数与其自身比较总是一致的",

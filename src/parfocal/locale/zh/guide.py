@@ -35,6 +35,7 @@ TEXTS = {
     "next: parfocal accept writes the acceptance folder": "下一步：parfocal accept 写出验收文件夹",
     "next: {step}: {why}": "下一步：{step}：{why}",
     "the training takes {taken} steps of the schedule, and their rates are the same; from step {first} on they would differ: {reference} in the reference, {port} in the port": "训练取调度的 {taken} 步，这些步的学习率相同；从第 {first} 步起会不同：参考侧 {reference}，移植侧 {port}",
+    "functions run in the project's folder: relative paths begin at {folder}": "函数在项目文件夹中运行：相对路径从 {folder} 开始",
     "{step}: changed since it ran: {why}": "{step}：运行之后有改动：{why}",
     "{step} rests on {names}": "{step} 依据 {names}",
     "versions, or how the sides are run": "版本，或两侧的运行方式",

@@ -21,7 +21,6 @@ from parfocal.workflow.guide.opened_files import OpenedFiles
 from parfocal.workflow.guide.processes import JobError, SideError, Workers
 from parfocal.workflow.guide.running_step import CommonBasis, JudgedStep, RunningStep
 from parfocal.workflow.guide.settings import SIDES, Project
-from parfocal.workflow.guide.side import FactoryError
 from parfocal.workflow.guide.state import (
     STATUS_WORDS,
     StepResult,
@@ -34,7 +33,6 @@ from parfocal.workflow.guide.state import (
 from parfocal.workflow.guide.steps import COMMON, NAMES, OPTIONAL, STEPS, CommonWork, GuideStep
 from parfocal.workflow.guide.values import keep
 
-ABORTING = FactoryError.code  # a mistake in what parfocal.toml names ends the check
 DATASETS = frozenset({"evaluation_data", "training_data"})  # factories that read data from disk
 COUNTS = 4  # of what was compared that are told
 Tell = Callable[[str, str], None]  # the step, and what is being done
@@ -378,8 +376,6 @@ def _judged(step: GuideStep, bench: RunningStep) -> StepResult:
     try:
         judged = step.judge(bench)
     except JobError as error:
-        if error.told_code == ABORTING:
-            raise
         if error.problem is not None:
             return StepResult(step.name, StepStatus.FAILED, problems=(error.problem,))
         return StepResult(step.name, StepStatus.ERROR, message=error.message, hint=error.hint)

@@ -19,7 +19,7 @@ from typing import Any
 
 VARIABLE = "PARFOCAL_OPENED_FILES"  # names the log, in the environment of the process
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/bin", "/run")
+SYSTEM_FOLDERS = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib/", "/bin/", "/run/")
 # Packages that read files without Python's knowledge.
 UNSEEN_READERS = ("cv2", "h5py", "lmdb", "decord", "av", "tables", "netCDF4", "rasterio")
 
@@ -54,7 +54,7 @@ def note_opened_files() -> Callable[[], None]:
         return lambda: None
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     known: set[str] = set()
-    foreign = _foreign()
+    foreign = (*foreign_places(), *SYSTEM_FOLDERS)
 
     def note(kind: str, path: str) -> None:
         line = f"{kind}{path}\n"
@@ -98,11 +98,12 @@ def _importing() -> bool:
     return False
 
 
-def _foreign() -> tuple[str, ...]:
+def foreign_places() -> tuple[str, ...]:
+    """How the files of Python, of parfocal and of installed packages begin."""
     import parfocal
 
     installed = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    own = (str(Path(parfocal.__file__).parent), *installed, os.path.dirname(os.__file__), *SYSTEM)
+    own = (str(Path(parfocal.__file__).parent), *installed, os.path.dirname(os.__file__))
     found = {form for each in own for form in (os.path.abspath(each), os.path.realpath(each))}
     return tuple(f"{each}{os.sep}" for each in sorted(found))
 

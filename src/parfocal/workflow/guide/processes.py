@@ -47,7 +47,6 @@ class JobError(ParfocalError):
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         super().__init__(told["message"], hint=told["hint"])
-        self.told_code = str(told["code"])
         self.problem: dict[str, Any] | None = told.get("problem")
 
 
@@ -125,7 +124,8 @@ class Worker:
                     side=self.words,
                     error=answer["raised"],
                     lines=last_lines(log),
-                )
+                ),
+                hint=answer.get("hint", ""),
             )
         done: dict[str, Any] = answer["done"]
         return done

@@ -33,6 +33,11 @@ class FactoryError(InputError):
     code = "guide.factory"
 
 
+def inside(folder: str) -> str:
+    """A hint for who did not find a file."""
+    return phrase("functions run in the project's folder: relative paths begin at {folder}", folder=folder)
+
+
 @dataclass(slots=True)
 class GuideSide:
     """The factories of one side."""

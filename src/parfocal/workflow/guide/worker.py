@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from parfocal.errors import ParfocalError, TransferError
-from parfocal.workflow.guide.opened_files import note_opened_files
+from parfocal.workflow.guide.opened_files import foreign_places, note_opened_files
 
 
 def main(plan: str, names: list[str]) -> None:
@@ -45,11 +45,31 @@ def main(plan: str, names: list[str]) -> None:
             answer: dict[str, Any] = {"done": _do(job, sides)}
         except ParfocalError as error:
             answer = {"error": told_error(error)}
+            answer["error"]["hint"] = error.hint or _hint(error.__cause__, folder)
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  told to the parent
-            traceback.print_exc()
-            answer = {"raised": f"{type(error).__name__}: {error}"}
+            print(users_traceback(error), file=sys.stderr)  # noqa: T201  the log of the job
+            answer = {"raised": f"{type(error).__name__}: {error}", "hint": _hint(error, folder)}
         note_readers()
         _send(answers, answer)
+
+
+def users_traceback(error: BaseException) -> str:
+    """As Python tells it, with the user's own lines alone, where there are any."""
+    told: traceback.TracebackException | None = traceback.TracebackException.from_exception(error)
+    whole, foreign = told, foreign_places()
+    while told is not None:
+        own = [each for each in told.stack if not each.filename.startswith((*foreign, "<frozen"))]
+        if own:
+            told.stack = traceback.StackSummary.from_list(own)
+        told = told.__cause__ or told.__context__
+    assert whole is not None
+    return "".join(whole.format())
+
+
+def _hint(error: BaseException | None, folder: str) -> str:
+    from parfocal.workflow.guide.side import inside
+
+    return inside(folder) if isinstance(error, OSError) else ""
 
 
 def _listen(orders: IO[str], jobs: queue.Queue[dict[str, Any]]) -> None:
