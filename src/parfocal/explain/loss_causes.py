@@ -187,6 +187,33 @@ def _other_count(mine: Counted, right: Counted, sample: LossSample) -> Array | N
     return sample.reference * counts[right] / counts[mine] if counts[mine] else None
 
 
+def _constant(losses: LossPair) -> Iterator[LossClaim]:
+    """The port divides by the size that a batch usually has."""
+    first = losses.samples[0]
+    if np.ndim(first.reference) or np.ndim(first.port) or not first.port:
+        return
+    for over in (Counted.SAMPLES, Counted.NOT_NEGATIVE, Counted.ELEMENTS):
+        counts = [_counts(sample).get(over) for sample in losses.samples]
+        if None in counts or len(set(counts)) < 2:
+            continue
+        usual = rounded(float(first.reference * _counts(first)[over] / first.port))
+        values = _made(losses, partial(_by_constant, over, usual))
+        if _fit(values):
+            message = phrase(
+                "the port's loss is the reference's times the number of {over} / {usual}: it is divided by a "
+                "constant",
+                over=over.value,
+                usual=number(usual),
+            )
+            fix = phrase("divide the port's loss by the number of {over}", over=over.value)
+            yield LossClaim(Claim("loss.reduction", message, fix), values)
+            return
+
+
+def _by_constant(over: Counted, usual: float, sample: LossSample) -> Value:
+    return float(sample.reference * _counts(sample)[over] / usual) if usual else None
+
+
 TRANSFORMS: dict[str, Callable[[Array], Array]] = {
     "softmax": lambda x: scipy.special.softmax(x, axis=1 if x.ndim > 1 else -1),
     "log_softmax": lambda x: scipy.special.log_softmax(x, axis=1 if x.ndim > 1 else -1),
@@ -455,6 +482,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     _curved,
     _ratio,
     _factor,
+    _constant,
     _labels,
     _input,
     _axes,
