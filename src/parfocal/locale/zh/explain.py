@@ -231,7 +231,7 @@ TEXTS = {
     "{a} is {b}": "{a} 变为 {b}",
     "transpose the port's samples by {back}": "将移植侧的样本按 {back} 转置",
     "do not flip the port's samples along axis {axis}": "不要沿轴 {axis} 翻转移植侧的样本",
-    # explain/updates/causes.py
+    # explain/updates/causes.py, writing.py
     "a decay of the gradient, besides the one apart from it,": "（解耦衰减之外的）梯度衰减",
     "the weight decay": "权重衰减",
     "the form of weight decay": "权重衰减的形式",
