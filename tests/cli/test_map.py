@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from parfocal.backends.counterparts.lookup import find
+from parfocal.backends.gaps import GAPS
 from tests.cli.command import run_apart, run_here
 
 WITHOUT = """
@@ -78,6 +80,69 @@ PAIRS = {
 @pytest.mark.parametrize(("name", "counterpart"), PAIRS.items())
 def test_counterparts_in_both_directions(as_json, name, counterpart):
     assert as_json(name)[0]["counterpart"] == counterpart
+
+
+GUIDE = {  # what a guide to reproducing a model names, and what it is in the other framework
+    "paddle.nn.Layer": "torch.nn.Module",
+    "torch.nn.modules.linear.Linear": "paddle.nn.Linear",
+    "paddle.nn.layer.common.Linear": "torch.nn.Linear",
+    "paddle.to_tensor": "torch.tensor",
+    "torch.as_tensor": "paddle.to_tensor",
+    "paddle.rand": "torch.rand",
+    "paddle.seed": "torch.manual_seed",
+    "torch.cuda.manual_seed_all": "paddle.seed",
+    "torch.save": "paddle.save",
+    "torch.load": "paddle.load",
+    "torch.optim": "paddle.optimizer",
+    "torch.Optim": "paddle.optimizer",
+    "paddle.optimizer": "torch.optim",
+    "paddle.regularizer.L1Decay": None,
+    "paddle.regularizer.L2Decay": None,
+    "paddle.ParamAttr": None,
+    "paddle.vision": "torchvision",
+    "torchvision.transforms": "paddle.vision.transforms",
+    "torchvision.transforms.Resize": "paddle.vision.transforms.Resize",
+    "transforms.RandomHorizontalFlip": "paddle.vision.transforms.RandomHorizontalFlip",
+    "paddle.vision.transforms.Normalize": "torchvision.transforms.Normalize",
+    "paddle.vision.datasets.Cifar10": "torchvision.datasets.CIFAR10",
+    "torch.utils.data.Dataset": "paddle.io.Dataset",
+    "torch.utils.data.DataLoader": "paddle.io.DataLoader",
+    "paddle.io.BatchSampler": "torch.utils.data.BatchSampler",
+    "paddle.io.RandomSampler": "torch.utils.data.RandomSampler",
+    "paddle.io.DistributedBatchSampler": "torch.utils.data.distributed.DistributedSampler",
+    "paddle.DataParallel": "torch.nn.parallel.DistributedDataParallel",
+    "paddle.distributed.init_parallel_env": "torch.distributed.init_process_group",
+    "paddle.distributed.get_world_size": "torch.distributed.get_world_size",
+    "paddle.distributed.launch": "torch.distributed.run",
+    "torch.nn.init.kaiming_uniform_": "paddle.nn.initializer.KaimingUniform",
+    "torch.nn.init.xavier_normal_": "paddle.nn.initializer.XavierNormal",
+    "paddle.nn.BatchNorm2D": "torch.nn.BatchNorm2d",
+    "paddle.optimizer.Optimizer.get_lr": "torch.optim.lr_scheduler.LRScheduler.get_last_lr",
+}
+
+
+@pytest.mark.parametrize(("name", "counterpart"), GUIDE.items())
+def test_names_of_a_guide_to_reproducing(as_json, name, counterpart):
+    assert as_json(name)[0]["counterpart"] == counterpart
+
+
+def test_every_name_of_the_table_of_differences_is_found():
+    names = {name for gap in GAPS for name in gap.names}
+    assert len(names) > 250
+    assert all(find(name) for name in names)
+
+
+def test_another_case_is_taken_only_where_no_name_is_written_so(as_json):
+    assert as_json("torch.nn.functional.relu")[0]["name"] == "torch.nn.functional.relu"
+    assert as_json("torch.nn.relu")[0]["name"] == "torch.nn.ReLU"
+    assert as_json("paddle.nn.batchnorm2d")[0]["counterpart"] == "torch.nn.BatchNorm2d"
+
+
+def test_what_to_write_for_a_regularizer(map_names, monkeypatch):
+    done = map_names("paddle.regularizer.L2Decay")
+    assert "instead: Pass weight_decay=coeff to the optimizer; of Adam, not of AdamW." in done.out
+    monkeypatch.setenv("PARFOCAL_LANG", "zh")
+    assert "给优化器传 weight_decay=coeff" in map_names("paddle.regularizer.L2Decay").out
 
 
 def test_several_names_and_several_counterparts(as_json):

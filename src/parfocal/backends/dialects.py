@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from parfocal.backends.optimizer_spelling import OptimizerSpelling
+
 _ACTIVATIONS = (
     *("relu", "relu6", "leaky_relu", "elu", "celu", "selu", "gelu", "silu", "mish", "hardsigmoid"),
     *("hardswish", "hardtanh", "softplus", "softsign", "softmax", "log_softmax", "log_sigmoid"),
@@ -73,6 +75,7 @@ class Dialect:
     lengths_word: str | None = None  # what a recurrent layer takes the lengths of sequences by
     frozen: tuple[str, bool] = ("requires_grad", False)  # attribute and value of a parameter not trained
     rate_in_use: str = ""  # what a script reads the learning rate from
+    optimizers: OptimizerSpelling = field(default_factory=OptimizerSpelling)
     momentum_of_old: bool = False  # a norm's momentum is the weight of the old value
     overwrite: tuple[str, str] | None = None  # a parameter's code, what it is overwritten with, the end
     overwrite_transposed: str = ""

@@ -32,6 +32,7 @@ from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.phrases import phrase
 
 CLOSE = limits.causes.FITTED.value
+CLEAR = limits.verdicts.CLEARLY_RIGHT.value
 Arrays = tuple[Array, ...]
 Evaluate = Callable[[Arrays], Array | None]  # None: it cannot be had of these inputs
 
@@ -79,13 +80,14 @@ def near(a: Value, b: Value) -> bool:
 
 def cause_of(losses: LossPair) -> Cause | None:
     """The first hypothesis that holds on every sample."""
-    found = next((each for make in HYPOTHESES for each in make(losses)), None)
-    if found is None:
-        return None
-    if not found.values:
-        return found.claim.likely(Grounds.VALUES)
     before = max(off(each.port, each.reference) for each in losses.samples)
-    return found.claim.proven(ProvenBy.RECOMPUTED, before, max(off(*each) for each in found.values))
+    for found in (each for make in HYPOTHESES for each in make(losses)):
+        if not found.values:
+            return found.claim.likely(Grounds.VALUES)
+        after = max(off(*each) for each in found.values)
+        if after < before / CLEAR:  # losses that differ by little fit many a formula as well as none
+            return found.claim.proven(ProvenBy.RECOMPUTED, before, after)
+    return None
 
 
 def _made(losses: LossPair, value: Callable[[LossSample], Value]) -> list[tuple[Value, Value]]:
@@ -185,6 +187,33 @@ def _ratio(losses: LossPair) -> Iterator[LossClaim]:
 def _other_count(mine: Counted, right: Counted, sample: LossSample) -> Array | None:
     counts = _counts(sample)
     return sample.reference * counts[right] / counts[mine] if counts[mine] else None
+
+
+def _constant(losses: LossPair) -> Iterator[LossClaim]:
+    """The port divides by the size that a batch usually has."""
+    first = losses.samples[0]
+    if np.ndim(first.reference) or np.ndim(first.port) or not first.port:
+        return
+    for over in (Counted.SAMPLES, Counted.NOT_NEGATIVE, Counted.ELEMENTS):
+        counts = [_counts(sample).get(over) for sample in losses.samples]
+        if None in counts or len(set(counts)) < 2:
+            continue
+        usual = rounded(float(first.reference * _counts(first)[over] / first.port))
+        values = _made(losses, partial(_by_constant, over, usual))
+        if _fit(values):
+            message = phrase(
+                "the port's loss is the reference's times the number of {over} / {usual}: it is divided by a "
+                "constant",
+                over=over.value,
+                usual=number(usual),
+            )
+            fix = phrase("divide the port's loss by the number of {over}", over=over.value)
+            yield LossClaim(Claim("loss.reduction", message, fix), values)
+            return
+
+
+def _by_constant(over: Counted, usual: float, sample: LossSample) -> Value:
+    return float(sample.reference * _counts(sample)[over] / usual) if usual else None
 
 
 TRANSFORMS: dict[str, Callable[[Array], Array]] = {
@@ -435,18 +464,49 @@ def _distance(losses: LossPair) -> Iterator[LossClaim]:
 Hypothesis = Callable[[LossPair], Iterator[LossClaim]]
 
 
-def _factor(losses: LossPair) -> Iterator[LossClaim]:
-    """One number that the port's loss is multiplied by, on every sample."""
+def _number(losses: LossPair) -> Iterator[LossClaim]:
+    """One number that the port's loss is multiplied by, or that is added to it, on every sample.
+
+    A small one of either kind nearly fits as the other: the nearer one is told.
+    """
     first = losses.samples[0]
-    if len(losses.samples) < 2 or np.ndim(first.reference) or not first.reference:
+    if len(losses.samples) < 2 or np.ndim(first.reference) or np.ndim(first.port) or not first.reference:
         return
-    factor = rounded(float(first.port / first.reference))
-    values = _made(losses, lambda sample: sample.reference * factor)
-    if factor == 1.0 or not _fit(values):
-        return
-    message = phrase("the port's loss is {factor} times the reference's", factor=number(factor))
-    fix = phrase("divide the port's loss by {factor}, or leave its factor out", factor=number(factor))
-    yield LossClaim(Claim("loss.reduction", message, fix), values)
+    apart = [float(each.port) - float(each.reference) for each in losses.samples]
+    ratio, distance = float(first.port / first.reference), float(np.median(apart))
+    factor, scaled = _first_that_fits(losses, (1 + rounded(ratio - 1), ratio), lambda a, each: a * each)
+    amount, moved = _first_that_fits(losses, (rounded(distance), distance), lambda a, each: a + each)
+    multiplied = Claim(
+        "loss.reduction",
+        phrase("the port's loss is {factor} times the reference's", factor=number(factor)),
+        phrase("divide the port's loss by {factor}, or leave its factor out", factor=number(factor)),
+    )
+    told = LossClaim(multiplied, scaled), LossClaim(offset_claim(amount), moved)
+    nearest = min(told, key=lambda each: max(off(*values) for values in each.values))
+    if _fit(nearest.values):
+        yield nearest
+
+
+def _first_that_fits(
+    losses: LossPair, numbers: tuple[float, ...], made: Callable[[Array, float], Array]
+) -> tuple[float, list[tuple[Value, Value]]]:
+    """The round number that was most likely meant, if losses that are made with it fit, or the exact one."""
+    for each in numbers:
+        values = _made(losses, lambda sample, each=each: made(sample.reference, each))  # type: ignore[misc]
+        if _fit(values):
+            break
+    return each, values
+
+
+def offset_claim(amount: float) -> Claim:
+    """A constant, of which no gradient tells."""
+    message = phrase(
+        "the port's loss differs from the reference's by {amount} and its gradient is equal: a constant is "
+        "added on one side",
+        amount=number(amount),
+    )
+    fix = phrase("leave the constant out of the loss, or add it on both sides")
+    return Claim("loss.offset", message, fix)
 
 
 HYPOTHESES: tuple[Hypothesis, ...] = (
@@ -454,7 +514,8 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     _reduced,
     _curved,
     _ratio,
-    _factor,
+    _number,
+    _constant,
     _labels,
     _input,
     _axes,

@@ -278,6 +278,11 @@ GUIDES: dict[str, CodeGuide] = {
         FORMULA,
         phrase("Pass the reference's beta or delta."),
     ),
+    "loss.offset": CodeGuide(
+        phrase("The loss differs by the same number for any batch, and all gradients agree."),
+        FORMULA,
+        phrase("Leave the constant out, or add it on both sides."),
+    ),
     "loss.input": CodeGuide(
         phrase("The loss is far off, or finite where it should not be."),
         FORMULA,

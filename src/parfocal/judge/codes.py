@@ -193,6 +193,11 @@ CODES: dict[str, Code] = {
         ("loss",),
         phrase("Huber for smooth L1"),
     ),
+    "loss.offset": Code(
+        phrase("A constant is added to the loss, of which no gradient tells."),
+        ("loss",),
+        phrase("0.001 added"),
+    ),
     "loss.input": Code(
         phrase("The loss expects something else."), ("loss",), phrase("probabilities for logits")
     ),

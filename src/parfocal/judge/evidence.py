@@ -52,6 +52,7 @@ EVIDENCE: dict[str, Evidence] = {
     "loss.ignore_index": Evidence((ProvenBy.RECOMPUTED,), (Grounds.VALUES,)),
     **dict.fromkeys(("loss.label_smoothing", "loss.beta", "loss.input"), _FORMULA),
     "loss.weight": Evidence((ProvenBy.RECOMPUTED, ProvenBy.RELATED), (Grounds.VALUES,)),
+    "loss.offset": Evidence((ProvenBy.RECOMPUTED, ProvenBy.RELATED)),
     "grad.scale": Evidence((ProvenBy.REPLAYED, ProvenBy.RELATED)),
     "grad.detached": Evidence((ProvenBy.REPLAYED,), (Grounds.CODE,)),
     "grad.accumulated": Evidence((ProvenBy.RECOMPUTED, ProvenBy.RELATED), (Grounds.SETTINGS,)),

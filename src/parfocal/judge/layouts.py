@@ -47,6 +47,12 @@ class Layout:
         """Whether axes were moved and the shape is the same all the same: it says nothing of the move."""
         return self.permutation is not None and self.shape == shape
 
+    def for_shapes(self, reference: tuple[int, ...], port: tuple[int, ...]) -> Layout | None:
+        """The same move for tensors of other extents, as of a shorter batch; None where there is none."""
+        moves = (each for each in layouts(reference, port) if each.permutation == self.permutation)
+        found = next(moves, None)
+        return found if found is None or self.words is None else replace(found, words=self.words)
+
     def apply(self, array: Array) -> Array:
         if self.shape == array.shape and self.permutation is None and self.words is None:
             return array

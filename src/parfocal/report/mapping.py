@@ -21,6 +21,7 @@ CATEGORIES = {
     Category.SCHEDULER: phrase("scheduler"),
     Category.INITIALISER: phrase("initialiser"),
     Category.TOOL: phrase("tool"),
+    Category.MODULE: phrase("module"),
 }
 FAMILIES = {
     Family.PARAMETERS: phrase("Parameters and loading"),

@@ -17,6 +17,7 @@ from parfocal.backends.paddle import ops as paddle_ops
 from parfocal.backends.paddle import training as paddle_training
 from parfocal.backends.torch import ops as torch_ops
 from parfocal.backends.torch import training as torch_training
+from tests.pairs import vision  # noqa: F401  torchvision's operators
 
 ENTRIES = catalogue()
 NAMES = sorted({name for each in ENTRIES for name in (each.torch, each.paddle) if name})
@@ -60,6 +61,8 @@ def test_functions_agree_with_the_names_of_recorded_ops():
                 "threshold",
                 "scatter",
                 "from_numpy",
+                "as_tensor",
+                "index_copy",
                 "manual_seed",
             }  # no recorded op of both
             assert ours == theirs or ours in apart, (each.torch, each.paddle)

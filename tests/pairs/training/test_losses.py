@@ -8,9 +8,12 @@ import numpy as np
 import paddle
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import parfocal as pf
 from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.explain.loss_causes import LossPair, LossSample, cause_of
 from tests.versions.made import made
 
 torch_functions, paddle_functions = torch.nn.functional, paddle.nn.functional
@@ -286,3 +289,54 @@ def test_wrong_calls_are_refused() -> None:
         pf.compare_loss(loss, lambda o, y: o.no_such_method(y), VALUES, TARGETS)
     with pytest.raises(InputError, match=r"the port's loss gives 1\.0, not a tensor|takes the tensors of no"):
         pf.compare_loss(loss, lambda o, y: 1.0, VALUES, TARGETS)
+
+
+AMOUNTS = (1e-5, 0.001, 0.5, -0.1)
+FACTORS = (1.0007, 0.999, 2.0)
+
+
+def moved_by(amount: float, factor: float = 1.0) -> Any:
+    return lambda output, label: paddle_functions.cross_entropy(output, label) * factor + amount
+
+
+@pytest.mark.parametrize("amount", AMOUNTS)
+def test_a_constant_is_told_from_a_factor(amount: float) -> None:
+    report = pf.compare_loss(torch_functions.cross_entropy, moved_by(amount), LOGITS, LABELS)
+    (found,) = report.divergences  # the gradient is equal
+    assert (found.phase, found.cause.code) == ("loss", "loss.offset"), str(report)
+    told = float(found.cause.message.partition(" by ")[2].split()[0])
+    assert told == pytest.approx(amount, rel=0.05)
+    assert found.cause.proof is not None
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_a_factor_is_told_from_a_constant(factor: float) -> None:
+    report = pf.compare_loss(torch_functions.cross_entropy, moved_by(0.0, factor), LOGITS, LABELS)
+    assert report.first.cause.code == "loss.reduction", str(report)
+    assert f"is {factor:g} times" in report.first.cause.message
+
+
+def test_a_factor_and_a_constant_are_neither_alone() -> None:
+    report = pf.compare_loss(torch_functions.cross_entropy, moved_by(0.1, 2.0), LOGITS, LABELS)
+    assert not report.ok
+    assert report.first.cause is None, str(report)
+
+
+@settings(max_examples=25, deadline=None)
+@given(exponent=st.floats(-4, 1), negative=st.booleans(), factor=st.booleans(), seed=st.integers(0, 99))
+def test_formulas_of_one_number_are_told_apart_whatever_it_is(
+    exponent: float, negative: bool, factor: bool, seed: int
+) -> None:
+    """In float64, by the causes alone: a constant, or a factor, of any size and sign on any losses."""
+    number = (-1 if negative else 1) * 10.0**exponent
+    generator = np.random.default_rng(seed)
+    samples = [
+        LossSample(
+            (generator.standard_normal((4, 3)), np.ones(4, np.int64)), np.array(value), np.array(other)
+        )
+        for value in generator.uniform(0.5, 3.0, 4)
+        for other in [value * (1 + number) if factor else value + number]
+    ]
+    cause = cause_of(LossPair(samples, lambda inputs: None, lambda inputs: None))
+    assert cause is not None
+    assert cause.code == ("loss.reduction" if factor else "loss.offset"), cause

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import paddle
 import pytest
+import torch
 
+from parfocal.backends import registry
 from tests.pairs import vision  # noqa: F401  its operators, before timm asks for them
 from tests.pairs.training.tools import LOSSES, compare, paddle_optim, perceptron, torch_optim
 
@@ -322,3 +325,24 @@ def test_what_differs_is_named(name: str) -> None:
     assert first.cause.code == code, report
     assert first.step == step, report
     assert first.phase == ("lr" if code.startswith("lr.") or "factor" in name else "optimizer")
+
+
+WITHOUT_DECAY = ("Rprop", "LBFGS")
+
+
+@pytest.mark.parametrize("framework", ["torch", "paddle"])
+def test_what_is_written_of_a_setting_is_an_argument(framework: str) -> None:
+    """Every row of the tables, against the signature of the class that it names."""
+    home = {"torch": torch.optim, "paddle": paddle.optimizer}[framework]
+    spelling = registry.dialect(framework).optimizers
+    for kind, names in spelling.settings.items():
+        optimizer = getattr(home, spelling.classes.get(kind, kind), None)
+        if optimizer is None:  # of a version that is older
+            continue
+        own = [part for each in names.values() for part in (each if isinstance(each, tuple) else (each,))]
+        own.append(spelling.shared["lr"])
+        if kind not in WITHOUT_DECAY:
+            own.append(spelling.decays.get(kind, spelling.shared["weight_decay"]))
+        known = inspect.signature(optimizer).parameters
+        lacking = {spelling.arguments.get(each, each) for each in own} - known.keys()
+        assert not lacking, (kind, lacking)

@@ -463,3 +463,44 @@ def test_an_element_that_turns_round_is_no_other_update(
     if not ok:
         assert report.first is not None
         assert (report.first.phase, report.first.step) == ("optimizer", 0)
+
+
+def weighted(factor: float, amount: float) -> Any:
+    return lambda output, label: paddle.nn.functional.cross_entropy(output, label) * factor + amount
+
+
+@EITHER
+@pytest.mark.parametrize(
+    ("factor", "amount", "code"),
+    [
+        (1.0, 0.001, "loss.offset"),
+        (1.0, -0.5, "loss.offset"),
+        (1.0007, 0.0, "loss.weight"),
+        (3.0, 0.0, "loss.weight"),
+        (2.0, 0.1, None),
+    ],
+)
+def test_a_constant_in_the_loss_is_told_from_a_factor(
+    tmp_path: Path, tensors: str, factor: float, amount: float, code: str | None
+) -> None:
+    sides = pair(sgd(), paddle_sgd(), loss=weighted(factor, amount))
+    report = compare_sides(tmp_path, *sides, BATCHES, tensors=tensors)
+    first = report.first
+    assert (first.phase, first.step) == ("loss", 0), str(report)
+    assert (first.cause.code if first.cause is not None else None) == code, str(report)
+    if code == "loss.offset":
+        assert f"differs from the reference's by {amount:g} and its gradient is equal" in first.cause.message
+
+
+def test_a_penalty_on_weights_is_no_constant(tmp_path: Path) -> None:
+    """It is added to the loss, and what enters the model is equal; the gradients of the weights are not."""
+    reference, port = pair(sgd(), paddle_sgd())
+
+    def with_penalty(output: Any, label: Any) -> Any:
+        penalty = sum((each**2).sum() for each in port.model.parameters())
+        return paddle.nn.functional.cross_entropy(output, label) + 0.01 * penalty
+
+    report = compare_sides(tmp_path, reference, replace(port, loss=with_penalty), BATCHES, tensors="full")
+    assert report.first.phase == "loss", str(report)
+    codes = [each.cause.code for each in report.divergences if each.cause is not None]
+    assert "loss.offset" not in codes, str(report)

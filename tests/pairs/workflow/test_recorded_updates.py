@@ -234,3 +234,75 @@ def test_an_update_of_which_a_few_rows_show_is_seen(tensors: str, tmp_path: Path
     report = compare_sides(tmp_path, *sides, [(indices, indices)] * 2, tensors=tensors)
     assert report.ok, report
     assert report.coverage.count("updates of parameters")
+
+
+LACKING = {
+    "momentum": (sgd(momentum=0.9), paddle_sgd(), "paddle.optimizer.Momentum(..., momentum=0.9)"),
+    "momentum with nesterov": (
+        sgd(momentum=0.9, nesterov=True),
+        paddle_sgd(),
+        "paddle.optimizer.Momentum(..., momentum=0.9, use_nesterov=True)",
+    ),
+    "no momentum": (sgd(), paddle_momentum(), "paddle.optimizer.SGD(...)"),
+    "decay apart from the gradient": (
+        adam("AdamW", weight_decay=0.1),
+        paddle_adam("Adam", weight_decay=0.1),
+        "paddle.optimizer.AdamW(..., weight_decay=0.1)",
+    ),
+    "decay of the gradient": (
+        adam("Adam", weight_decay=0.1),
+        paddle_adam("AdamW", weight_decay=0.1),
+        "paddle.optimizer.Adam(..., weight_decay=0.1)",
+    ),
+    "another beta": (
+        adam(betas=(0.8, 0.99)),
+        paddle_adam(beta2=0.99),
+        "paddle.optimizer.Adam(..., beta1=0.8",
+    ),
+}
+
+
+@pytest.mark.parametrize("state", [(), STATE], ids=["sketches", "kept in full"])
+@pytest.mark.parametrize("name", LACKING)
+def test_the_fix_of_a_setting_names_the_class_that_has_it(tmp_path: Path, name: str, state: Any) -> None:
+    """As a live comparison does, also where the port's class knows no such setting."""
+    ours, theirs, line = LACKING[name]
+    options: dict[str, Any] = {"tensors": "full", "state": state} if state else {"tensors": "sketch"}
+    report = compare_sides(tmp_path, *pair(ours, theirs), BATCHES, **options)
+    causes = [each.cause for each in report.divergences if each.cause is not None and not each.inherited]
+    fixes = [each.fix for cause in causes for each in (cause, *cause.alternatives)]
+    assert any(fix.startswith(f"write {line}") for fix in fixes), str(report)
+    assert not any("of the port's optimizer to" in fix for fix in fixes), str(report)
+
+
+def without_decay_of_biases(model: Any) -> Any:
+    biases = [each for name, each in model.named_parameters() if name.endswith("bias")]
+    others = [each for name, each in model.named_parameters() if not name.endswith("bias")]
+    groups = [{"params": biases, "weight_decay": 0.0}, {"params": others, "weight_decay": 0.1}]
+    return torch.optim.AdamW(groups, lr=0.01)
+
+
+def test_a_setting_of_some_parameters_is_a_group_of_its_own(tmp_path: Path) -> None:
+    sides = pair(without_decay_of_biases, paddle_adam("AdamW", weight_decay=0.1))
+    report = compare_sides(tmp_path, *sides, BATCHES, tensors="sketch")
+    causes = [report.first.cause, *report.first.cause.alternatives]
+    picked = '[p for n, p in port.named_parameters() if n.endswith("bias")]'
+    line = "paddle.optimizer.AdamW(..., weight_decay=0.0)"
+    wanted = f"give {picked} a group of its own, set as {line}"
+    assert wanted in [each.fix for each in causes], str(report)
+
+
+def test_an_optimizer_of_no_table_is_not_invented(tmp_path: Path) -> None:
+    class Own(torch.optim.Optimizer):
+        def __init__(self, parameters: Any) -> None:
+            super().__init__(parameters, {"lr": 0.1})
+
+        @torch.no_grad()
+        def step(self, closure: Any = None) -> None:
+            for parameter in self.param_groups[0]["params"]:
+                parameter.sub_(0.1 * parameter.grad.sign())
+
+    report = compare_sides(
+        tmp_path, *pair(lambda model: Own(model.parameters()), paddle_sgd()), BATCHES, tensors="sketch"
+    )
+    assert "optimizer.Own" not in str(report)

@@ -174,3 +174,27 @@ def test_distance_is_relative_and_sees_infinities():
     assert distance(np.array([3.0, 4.0, 5.0]), one) == np.inf
     assert distance(np.zeros(3), np.zeros(3)) == 0
     assert distance(np.empty(0), np.empty(0)) == 0
+
+
+@given(shape=st.lists(st.integers(2, 4), min_size=1, max_size=4), data=st.data(), size=st.integers(1, 9))
+def test_a_move_is_the_same_for_a_batch_of_another_size(shape, data, size):
+    """Batches of any size lie as the first one: only the extent of the samples is another."""
+    axes = range(len(shape))
+    order = data.draw(st.permutations(axes))
+    known = Layout(
+        None if tuple(order) == tuple(axes) else tuple(order), tuple(shape[axis] for axis in order)
+    )
+    other = np.arange(size * int(np.prod(shape[1:]))).reshape([size, *shape[1:]])
+    found = known.for_shapes(other.shape, other.transpose(order).shape)
+    assert found is not None
+    assert np.array_equal(found.apply(other), other.transpose(order))
+
+
+def test_a_merge_and_a_split_are_the_same_for_a_batch_of_another_size():
+    image = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
+    rows = image.transpose(0, 2, 3, 1).reshape(-1, 3)
+    merged, split = fit(image, rows), fit(rows, image)
+    shorter = image[:1]
+    assert np.array_equal(merged.for_shapes((1, 3, 4, 5), (20, 3)).apply(shorter), rows[:20])
+    assert np.array_equal(split.for_shapes((20, 3), (1, 3, 4, 5)).apply(rows[:20]), shorter)
+    assert merged.for_shapes((1, 3, 4, 5), (40, 3)) is None

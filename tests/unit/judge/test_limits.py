@@ -43,7 +43,7 @@ EXCEPTIONS = {
         workflow/recorded_runs/tensors.py:PICTURES,ACCUSED judge/picture.py:FEWEST
         workflow/training/rate_phase.py:NAMED weights/convert.py:SHOWN weights/diagnose.py:NEAREST,COMPARED
         weights/finishing.py:SHOWN weights/plan.py:LISTED,SHOWN weights/plan_cell.py:SHOWN
-        weights/settings.py:REPEATED replay/user_errors.py:RAISED explain/updates/causes.py:MOST_NAMES
+        weights/settings.py:REPEATED replay/user_errors.py:RAISED explain/updates/writing.py:MOST_NAMES
         capture/keep.py:MAX_TEXT,MAX_STRING,_SAMPLES capture/proof.py:_SHOWN
         capture/session.py:MAX_ITEMS,MAX_NAME
     """,

@@ -16,6 +16,7 @@ class Category(Enum):
     SCHEDULER = "scheduler"
     INITIALISER = "initialiser"
     TOOL = "tool"
+    MODULE = "module"
 
 
 class Relation(Enum):

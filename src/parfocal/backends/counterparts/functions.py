@@ -67,6 +67,8 @@ RENAMED_TENSOR_FUNCTIONS = {
     "scatter": "put_along_axis",
     "tensor": "to_tensor",
     "from_numpy": "to_tensor",
+    "as_tensor": "to_tensor",
+    "index_copy": "scatter",
     "manual_seed": "seed",
     "Tensor.view": "reshape",
     "Tensor.repeat": "tile",
@@ -75,6 +77,11 @@ RENAMED_TENSOR_FUNCTIONS = {
 }
 # A second name of paddle for what torch has under one.
 SECOND_NAMES = {"index_select": "gather"}
+# What paddle has once more with torch's arguments.
+COMPATIBLE = (
+    *("max", "min", "median", "sort", "split"),
+    *("nn.functional.pad", "nn.functional.scaled_dot_product_attention"),
+)
 _WINDOW = pairs(kernel_size="kernel_sizes", stride="strides", padding="paddings", dilation="dilations")
 _MOMENTUM = ArgumentPair("momentum", "momentum", Relation.COMPLEMENT)
 _EXCLUSIVE = ArgumentPair("count_include_pad", "exclusive", Relation.OPPOSITE)
@@ -104,6 +111,7 @@ ARGUMENTS: dict[str, tuple[ArgumentPair, ...]] = {
     "torch.save": pairs(f="path"),
     "torch.load": pairs(f="path"),
     "torch.from_numpy": pairs(ndarray="data"),
+    "torch.index_copy": pairs(index="index", source="updates"),
     "torch.nn.functional.gumbel_softmax": pairs(logits="x"),
     "torch.nn.functional.bilinear": pairs(input1="x1", input2="x2"),
     "torch.nn.functional.affine_grid": pairs(size="out_shape"),
@@ -128,6 +136,7 @@ def functions() -> list[Counterpart]:
         *_entries(Category.TENSOR, "torch", "paddle", ((name, name) for name in TENSOR_FUNCTIONS)),
         *_entries(Category.TENSOR, "torch", "paddle", RENAMED_TENSOR_FUNCTIONS.items()),
         *_entries(Category.TENSOR, "torch", "paddle", SECOND_NAMES.items()),
+        *(Counterpart(Category.TENSOR, f"torch.{name}", f"paddle.compat.{name}") for name in COMPATIBLE),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +14,8 @@ from parfocal.backends.counterparts.entry import ArgumentPair, Category, Counter
 from parfocal.backends.counterparts.functions import functions
 from parfocal.backends.counterparts.layers import layers
 from parfocal.backends.counterparts.parameters import PARAMETERS, ParameterCounterpart
-from parfocal.backends.counterparts.signatures import signature_of
+from parfocal.backends.counterparts.signatures import PACKAGES, signature_of
+from parfocal.backends.counterparts.tools import tools
 from parfocal.backends.counterparts.training import training
 from parfocal.backends.gaps import gaps_of
 from parfocal.backends.gaps.entry import Gap
@@ -29,6 +31,8 @@ BASES = {
 }
 # How people shorten the homes of names; beginnings that are left out need no entry.
 SHORT = {"F": "nn.functional"}
+# Where classes are defined: what ``repr`` and tracebacks show. The file's name comes behind it.
+DEFINED = {"torch.nn.modules": "torch.nn", "paddle.nn.layer": "paddle.nn"}
 # torch's argument -> what paddle calls it, where both signatures have it.
 TRANSLATIONS: dict[str, tuple[str, ...]] = {
     "input": ("x", "input", "logit", "arr"),
@@ -99,7 +103,7 @@ class Match:
 @cache
 def catalogue() -> tuple[Counterpart, ...]:
     """Everything the tables know."""
-    return (*layers(), *functions(), *training())
+    return (*layers(), *functions(), *training(), *tools())
 
 
 def find(name: str, to: str | None = None) -> list[Match]:
@@ -110,17 +114,20 @@ def find(name: str, to: str | None = None) -> list[Match]:
             hint=joined(" or ", (f"--to {each}" for each in FRAMEWORKS)),
         )
     root = name.partition(".")[0]
+    root = PACKAGES.get(root, root)
     if root in FRAMEWORKS and to == root:
         raise InputError(
             phrase("{name} is a name of {root} already", name=name, root=root),
             hint=f"--to {_other(root)}",
         )
     sources = [root] if root in FRAMEWORKS else [_other(to)] if to else list(FRAMEWORKS)
-    for source in sources:
-        entries = [each for each in catalogue() if _fits(each.name(source), name)]
-        if entries:
-            exact = [each for each in entries if each.exact]
-            return [_match(each, source) for each in exact or entries]
+    wanted = _public(name)
+    for fits in (_fits, _fits_any_case):
+        for source in sources:
+            entries = [each for each in catalogue() if fits(each.name(source), wanted)]
+            if entries:
+                exact = [each for each in entries if each.exact]
+                return [_match(each, source) for each in exact or entries]
     raise InputError(
         phrase("{name} is in no table of {sources}", name=name, sources=joined(" or ", sources)),
         hint=_suggestion(name, sources),
@@ -147,6 +154,19 @@ def _fits(full: str | None, name: str) -> bool:
     return full == written or full.endswith(f".{written}")
 
 
+def _fits_any_case(full: str | None, name: str) -> bool:
+    return full is not None and _fits(full.lower(), name.lower())
+
+
+def _public(name: str) -> str:
+    """The name that users write, for a class that is named by the file which defines it."""
+    for home, public in DEFINED.items():
+        inside = name.removeprefix(f"{home}.")
+        if inside != name and "." in inside:
+            return f"{public}.{inside.rpartition('.')[2]}"
+    return name
+
+
 def _suggestion(name: str, sources: list[str]) -> str:
     """The nearest known names, by their last part and by the whole."""
     known = list(dict.fromkeys(full for each in catalogue() for s in sources if (full := each.name(s))))
@@ -161,7 +181,11 @@ def _suggestion(name: str, sources: list[str]) -> str:
 
 def _match(entry: Counterpart, source: str) -> Match:
     names = [name for name in (entry.torch, entry.paddle) if name is not None]
-    missing = tuple(name for name in FRAMEWORKS if name not in registry.available())
+    packages = [each for each in PACKAGES if any(name.startswith(f"{each}.") for name in names)]
+    missing = (
+        *(name for name in FRAMEWORKS if name not in registry.available()),
+        *(name for name in packages if importlib.util.find_spec(name) is None),
+    )
     return Match(
         entry,
         source,
@@ -173,8 +197,8 @@ def _match(entry: Counterpart, source: str) -> Match:
 
 
 def _arguments(entry: Counterpart) -> list[ArgumentRow]:
-    ours = (signature_of(entry.torch) if entry.torch else None) or {}
-    theirs = (signature_of(entry.paddle) if entry.paddle else None) or {}
+    known = [signature_of(name) if name else None for name in (entry.torch, entry.paddle)]
+    ours, theirs = known[0] or {}, known[1] or {}
     if not (entry.torch and entry.paddle):
         return _lone_rows(ours, theirs, set(), set())
     listed = {(pair.torch, pair.paddle): pair for pair in reversed(entry.arguments)}  # the first of equals
@@ -196,7 +220,8 @@ def _arguments(entry: Counterpart) -> list[ArgumentRow]:
     told.sort(
         key=lambda row: order.index(row.torch.name) if row.torch and row.torch.name in order else len(order)
     )
-    return [*told, *_lone_rows(ours, theirs, *used)]
+    # nothing is said to be on one side only where the other side's arguments are not known
+    return [*told, *(_lone_rows(ours, theirs, *used) if None not in known else ())]
 
 
 def _lone_rows(ours: Mapping[str, Any], theirs: Mapping[str, Any], *used: set[str]) -> list[ArgumentRow]:

@@ -10,18 +10,25 @@ from typing import Any
 
 from parfocal.backends import registry
 
+PACKAGES = {"torchvision": "torch"}  # beside a framework's own
 REQUIRED = inspect.Parameter.empty
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def signature_of(name: str) -> dict[str, Any] | None:
     """Argument -> default as Python writes it, None where there is none; None if this cannot be told."""
-    if name.partition(".")[0] not in registry.available():
+    try:
+        found = resolve(name) if _framework(name) in registry.available() else None
+    except (ImportError, RuntimeError):  # a package that is not installed, or was built for another framework
         return None
-    found = resolve(name)
     if inspect.isclass(found):
         return _of_class(found)
     return _of_callable(found) or _of_documentation(found, name.rpartition(".")[2])
+
+
+def _framework(name: str) -> str:
+    root = name.partition(".")[0]
+    return PACKAGES.get(root, root)
 
 
 def resolve(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from parfocal.backends.counterparts.entry import ArgumentPair, Category, Counterpart, Relation, pairs
+from parfocal.backends.counterparts.tools import lone
 from parfocal.backends.vocabulary.training import OPTIMIZERS
 
 _BETAS = ArgumentPair("betas", "beta1, beta2", Relation.PARTS)
@@ -129,12 +130,7 @@ def training() -> list[Counterpart]:
         Counterpart(Category.TOOL, ours, theirs, arguments=TOOL_ARGUMENTS.get(ours, ()))
         for ours, theirs in TOOL_PAIRS
     ]
-    found += [_lone(Category.SCHEDULER, name, instead) for name, instead in LONE_SCHEDULERS.items()]
-    found += [_lone(Category.TOOL, name, "") for name in LONE_TOOLS]
-    found.append(_lone(Category.OPTIMIZER, "paddle.optimizer.Lamb", "Write the optimizer yourself."))
+    found += [lone(Category.SCHEDULER, name, instead) for name, instead in LONE_SCHEDULERS.items()]
+    found += [lone(Category.TOOL, name, "") for name in LONE_TOOLS]
+    found.append(lone(Category.OPTIMIZER, "paddle.optimizer.Lamb", "Write the optimizer yourself."))
     return found
-
-
-def _lone(category: Category, name: str, instead: str) -> Counterpart:
-    is_torch = name.startswith("torch.")
-    return Counterpart(category, name if is_torch else None, None if is_torch else name, instead=instead)

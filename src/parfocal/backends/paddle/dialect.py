@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parfocal.backends.dialects import Dialect, Scripting, from_the_last, functions
+from parfocal.backends.paddle.optimizers import SPELLING
 
 _PICTURES = (3, 4, 5)  # numbers of axes of what has channels
 _BATCH_NORMS = ("BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
@@ -41,6 +42,7 @@ DIALECT = Dialect(
     overwrite=("{0}.set_value({0}.", ")"),
     overwrite_transposed="transpose({0}).clone()",
     overwrite_picked="index_select(paddle.to_tensor({0}), axis={1})",
+    optimizers=SPELLING,
     linear_layout="in,out",
     linear_names=("paddle.nn.Linear", "paddle.compat.nn.Linear"),
     stored_names={

@@ -1,8 +1,8 @@
 """Tier 3 for PaddlePaddle: what an optimizer is, its settings and state by parameter path, schedules.
 
 Facts are tables: common kind -> common name -> paddle's name. A new optimizer is one entry
-in ``SETTINGS`` and one in ``SLOTS``. Paddle files state under internal parameter names and
-counts steps only as powers of beta.
+in ``SETTINGS`` (``optimizers.py``) and one in ``SLOTS``. Paddle files state under internal
+parameter names and counts steps only as powers of beta.
 """
 
 from __future__ import annotations
@@ -16,32 +16,10 @@ import paddle
 
 from parfocal.backends.checks import not_of_model
 from parfocal.backends.optimizer_steps import OptimizerSteps
+from parfocal.backends.paddle.optimizers import SETTINGS
 from parfocal.backends.paddle.watch import Watching
 from parfocal.backends.protocol import Array
 
-_ADAM = {"betas": ("beta1", "beta2"), "epsilon": "epsilon"}
-SETTINGS: dict[str, dict[str, Any]] = {
-    "SGD": {},
-    "Momentum": {"momentum": "momentum", "nesterov": "use_nesterov"},
-    "Adam": {**_ADAM, "amsgrad": "amsgrad"},
-    "AdamW": {**_ADAM, "amsgrad": "amsgrad"},
-    "Adamax": _ADAM,
-    "NAdam": {**_ADAM, "momentum_decay": "momentum_decay"},
-    "RAdam": _ADAM,
-    "Lamb": _ADAM,
-    "Adagrad": {"epsilon": "epsilon", "initial_accumulator": "initial_accumulator_value"},
-    "Adadelta": {"rho": "rho", "epsilon": "epsilon"},
-    "RMSProp": {"rho": "rho", "epsilon": "epsilon", "momentum": "momentum", "centered": "centered"},
-    "Rprop": {"etas": "etas", "step_sizes": "learning_rate_range"},
-    "ASGD": {"batch_num": "n"},
-    "LBFGS": {
-        "max_iterations": "max_iter",
-        "history_size": "history_size",
-        "tolerance_gradient": "tolerance_grad",
-        "tolerance_change": "tolerance_change",
-        "line_search": "line_search_fn",
-    },
-}
 # What versions without the setting behave as.
 BEFORE: dict[str, Any] = {"amsgrad": False}
 # What paddle does not offer and always behaves as.

@@ -1,4 +1,4 @@
-"""Tier 3 for PaddlePaddle: what an update reads and writes, set from outside; how settings are written."""
+"""Tier 3 for PaddlePaddle: what an update reads and writes, set from outside."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import paddle
 
 from parfocal.backends.copying import cloned
 from parfocal.backends.histories import History, Parameters, read_history, write_history
+from parfocal.backends.paddle.optimizers import SPELLING
 from parfocal.backends.paddle.schedules import Scheduling
-from parfocal.backends.paddle.training import SETTINGS, SLOTS, STEP_COUNTS
+from parfocal.backends.paddle.training import SLOTS, STEP_COUNTS
 from parfocal.backends.protocol import Array
 
 # Everything that an optimizer keeps from one step to the next.
@@ -28,7 +29,6 @@ POWERS: dict[str, tuple[tuple[str, int | float, int], ...]] = {
 }
 # Where a rate is kept; Rprop begins its step sizes with one of its own.
 RATES = ("_learning_rate", "_learning_rate_map", "_initial_learning_rate")
-ARGUMENTS = {"n": "batch_num"}  # attributes of an optimizer that its constructor calls otherwise
 # What LBFGS remembers: common name -> its own.
 HISTORY = {
     "direction": "d",
@@ -42,7 +42,6 @@ HISTORY = {
     "iterations": "n_iter",
     "evaluations": "func_evals",
 }
-SHARED_SETTINGS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
 CLIPS = {"global_norm": "ClipGradByGlobalNorm", "norm": "ClipGradByNorm", "value": "ClipGradByValue"}
 
 
@@ -193,16 +192,7 @@ class Updating(Scheduling):
         return known, sum(id(parameter) not in tensors for parameter in every)
 
     def written_settings(self, kind: str, settings: Mapping[str, Any]) -> str:
-        name = "AdamW" if settings.get("decay") == "decoupled" and kind == "Adam" else kind
-        known = {**SHARED_SETTINGS, **SETTINGS.get(kind, {})}
-        written: list[str] = []
-        for each, value in settings.items():
-            key = known.get(each)
-            if isinstance(key, tuple):
-                written += [f"{part}={number!r}" for part, number in zip(key, value, strict=True)]
-            elif key is not None:
-                written.append(f"{ARGUMENTS.get(key, key)}={value!r}")
-        return f"paddle.optimizer.{name}({', '.join(['...', *written])})"
+        return SPELLING.written(kind, settings)
 
     def written_clearing(self) -> str:
         return "optimizer.clear_grad(set_to_zero=False)"

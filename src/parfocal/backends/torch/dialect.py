@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from parfocal.backends.dialects import Dialect, Scripting, functions
+from parfocal.backends.torch.optimizers import SPELLING
 
 DIALECT = Dialect(
     name="torch",
     rate_in_use="scheduler.get_last_lr()[0]",
+    optimizers=SPELLING,
     functions=functions("torch", log_sigmoid="torch.nn.functional.logsigmoid"),
     words={
         "axis": "dim",

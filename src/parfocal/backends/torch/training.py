@@ -1,7 +1,7 @@
 """Tier 3 for PyTorch: what an optimizer is, its settings and state by parameter path, schedules.
 
 Facts are tables: common kind -> common name -> PyTorch's name. A new optimizer is one entry
-in ``SETTINGS`` and one in ``SLOTS``.
+in ``SETTINGS`` (``optimizers.py``) and one in ``SLOTS``.
 """
 
 from __future__ import annotations
@@ -15,39 +15,11 @@ import torch
 from parfocal.backends.checks import not_of_model
 from parfocal.backends.optimizer_steps import OptimizerSteps
 from parfocal.backends.protocol import Array
+from parfocal.backends.torch.optimizers import DECAYS, SETTINGS
 from parfocal.backends.torch.watch import Watching
 
 KINDS = {"RMSprop": "RMSProp"}
 
-_ADAM = {"betas": "betas", "epsilon": "eps"}
-SETTINGS: dict[str, dict[str, str]] = {
-    "SGD": {},
-    "Momentum": {"momentum": "momentum", "dampening": "dampening", "nesterov": "nesterov"},
-    "Adam": {**_ADAM, "amsgrad": "amsgrad"},
-    "AdamW": {**_ADAM, "amsgrad": "amsgrad"},
-    "Adamax": _ADAM,
-    "NAdam": {**_ADAM, "momentum_decay": "momentum_decay"},
-    "RAdam": _ADAM,
-    "Adagrad": {
-        "epsilon": "eps",
-        "lr_decay": "lr_decay",
-        "initial_accumulator": "initial_accumulator_value",
-    },
-    "Adadelta": {"rho": "rho", "epsilon": "eps"},
-    "RMSProp": {"rho": "alpha", "epsilon": "eps", "momentum": "momentum", "centered": "centered"},
-    "Rprop": {"etas": "etas", "step_sizes": "step_sizes"},
-    "ASGD": {"lambd": "lambd", "alpha": "alpha", "t0": "t0"},
-    "LBFGS": {
-        "max_iterations": "max_iter",
-        "history_size": "history_size",
-        "tolerance_gradient": "tolerance_grad",
-        "tolerance_change": "tolerance_change",
-        "line_search": "line_search_fn",
-    },
-}
-
-# What decays weights besides ``weight_decay``.
-DECAYS = {"ASGD": "lambd"}
 # Where an optimizer keeps the rate that takes effect, which a group's rate only begins.
 RATES = {"ASGD": "eta"}
 

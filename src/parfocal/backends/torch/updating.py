@@ -1,4 +1,4 @@
-"""Tier 3 for PyTorch: what an update reads and writes, set from outside, and how settings are written."""
+"""Tier 3 for PyTorch: what an update reads and writes, set from outside."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import torch
 from parfocal.backends.copying import cloned
 from parfocal.backends.histories import History, Parameters, read_history, write_history
 from parfocal.backends.protocol import Array
+from parfocal.backends.torch.optimizers import SPELLING
 from parfocal.backends.torch.schedules import Scheduling
-from parfocal.backends.torch.training import DECAYS, SETTINGS, SLOTS
+from parfocal.backends.torch.training import SLOTS
 
-# Common kind -> the class that is written; a kind that is not here is written as it is.
-CLASSES = {"Momentum": "SGD", "RMSProp": "RMSprop"}
 # What LBFGS remembers: common name -> its own.
 HISTORY = {
     "direction": "d",
@@ -30,7 +29,6 @@ HISTORY = {
     "iterations": "n_iter",
     "evaluations": "func_evals",
 }
-SHARED_SETTINGS = {"lr": "lr", "weight_decay": "weight_decay"}
 
 
 class Updating(Scheduling):
@@ -134,12 +132,7 @@ class Updating(Scheduling):
         return known, sum(id(parameter) not in tensors for parameter in every)
 
     def written_settings(self, kind: str, settings: Mapping[str, Any]) -> str:
-        decoupled = settings.get("decay") == "decoupled" and kind == "Adam"
-        name = "AdamW" if decoupled else CLASSES.get(kind, kind)
-        known = {**SHARED_SETTINGS, **SETTINGS.get(kind, {})}
-        known["weight_decay"] = DECAYS.get(kind, known["weight_decay"])
-        written = [f"{known[each]}={value!r}" for each, value in settings.items() if each in known]
-        return f"torch.optim.{name}({', '.join(['...', *written])})"
+        return SPELLING.written(kind, settings)
 
     def written_clearing(self) -> str:
         return "optimizer.zero_grad()"

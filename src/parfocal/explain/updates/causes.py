@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from parfocal.explain.updates.floors import LIMIT, UpdateFloor, distance
 from parfocal.explain.updates.rules import AfterUpdate, BeforeUpdate, updated
 from parfocal.explain.updates.settings import code_of, differences, same
 from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence, get, solve, with_settings
+from parfocal.explain.updates.writing import PortParameter, SettingChange, Written, places_of, to_write
 from parfocal.judge import limits
 from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, side_name
 from parfocal.phrases import phrase
 
-Written = Callable[[str, Mapping[str, Any]], str]  # how an optimizer of the port is written
 EFFECT = limits.causes.UPDATE_EFFECT.value
 # What a rule does where no setting says anything.
 DEFAULTS = {"lr": 1.0, "bias_correction": True, "amsgrad": False, "nesterov": False, "added_decay": 0.0}
@@ -30,21 +30,6 @@ NAMES = {
     "bias_correction": phrase("whether moments are corrected for their start at zero"),
     "kind": phrase("the rule of update"),
 }
-OF_A_WHOLE_OPTIMIZER = ("kind", "decay", "momentum")  # what names another class, which a group cannot
-# Groups of parameters that people make, and how they are written.
-GROUPS: tuple[tuple[str, Callable[[UpdateEvidence], bool]], ...] = (
-    ("p for p in port.parameters() if p.ndim <= 1", lambda each: each.port.moment.weight.ndim <= 1),
-    ("p for p in port.parameters() if p.ndim > 1", lambda each: each.port.moment.weight.ndim > 1),
-    (
-        'p for n, p in port.named_parameters() if n.endswith("bias")',
-        lambda each: each.path.endswith("bias"),
-    ),
-    (
-        'p for n, p in port.named_parameters() if not n.endswith("bias")',
-        lambda each: not each.path.endswith("bias"),
-    ),
-)
-MOST_NAMES = 6  # that are written out in a line
 
 
 def explain_updates(
@@ -78,14 +63,14 @@ def _frozen(wrong: Sequence[UpdateEvidence]) -> Cause | None:
         if still:
             message = phrase(
                 "{places} is not updated in the {side}, and is in the {other}",
-                places=_places(still),
+                places=places_of(still),
                 side=side_name(side),
                 other=side_name(other),
             )
             fix = (
                 phrase("give the port's optimizer all parameters that the reference's has")
                 if side == "port"
-                else phrase("leave {places} out of the port's optimizer", places=_places(still))
+                else phrase("leave {places} out of the port's optimizer", places=places_of(still))
             )
             after = max(map(_mended if side == "port" else left_alone, unmoved))
             return judged_updates(Claim("optim.lr_group", message, fix), unmoved, after)
@@ -119,12 +104,6 @@ def _floor(evidence: UpdateEvidence) -> UpdateFloor:
 
 def _moves(update: SideUpdate) -> bool:
     return not np.array_equal(update.outcome.weight, update.moment.weight)
-
-
-def _places(paths: Sequence[str]) -> str:
-    if len(paths) == 1:
-        return paths[0]
-    return phrase("{names} and {count} more", names=paths[0], count=len(paths) - 1)
 
 
 def _by_settings(
@@ -194,7 +173,7 @@ def _told(
     written: Written,
 ) -> Cause:
     some = len(where) < len(every)
-    few = phrase(" of {places}", places=_places([each.path for each in where])) if some else ""
+    few = phrase(" of {places}", places=places_of([each.path for each in where])) if some else ""
     title = NAMES.get(name, name)
     message = phrase(
         "{title}{few} is {reference} in the reference and {port} in the port",
@@ -204,50 +183,21 @@ def _told(
         port=words(theirs),
     )
     first = where[0]
-    kind = first.reference.kind if name in ("kind", "decay", "momentum") else first.port.kind
-    line = written(kind, _to_write(name, ours, first.reference.settings))
-    fix = phrase("write {line}", line=line)
-    if name == "epsilon_place":
-        fix = _smaller_epsilon(first, written)
-    elif few and name not in OF_A_WHOLE_OPTIMIZER:
-        fix = phrase(
-            "give {parameters} a group of its own, set as {line}",
-            parameters=_written_parameters([each.path for each in where], every),
-            line=line,
-        )
-    elif few:
-        fix += phrase(" for {places}", places=_places([each.path for each in where]))
+    change = SettingChange(
+        name,
+        ours,
+        (first.reference.kind, first.reference.settings),
+        first.port.kind,
+        [_parameter(each) for each in where],
+        [_parameter(each) for each in every],
+    )
+    fix = change.fix(written)
     claim = Claim(code_of(name), message, fix, (name, words(ours), words(theirs)))
     return judged_updates(claim, where, max(map(_mended, where)))
 
 
-def _written_parameters(paths: Sequence[str], every: Sequence[UpdateEvidence]) -> str:
-    """Code that picks these parameters of the port: by what they alone have in common, or by name."""
-    for picked, has in GROUPS:
-        if {each.path for each in every if has(each)} == set(paths):
-            return f"[{picked}]"
-    if len(paths) > MOST_NAMES:
-        return _places(paths)
-    names = ", ".join(f'"{path}"' for path in paths)
-    return f"[p for n, p in port.named_parameters() if n in {{{names}}}]"
-
-
-def _to_write(name: str, ours: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    if name in ("beta1", "beta2"):
-        return {"betas": settings.get("betas")}
-    if name == "decay":
-        return {"decay": ours, "weight_decay": settings.get("weight_decay", 0.0)}
-    if name == "kind":
-        hidden = ("lr", "decay", "epsilon_place")
-        return {key: value for key, value in settings.items() if key not in hidden and value}
-    return {name: ours}
-
-
-def _smaller_epsilon(evidence: UpdateEvidence, written: Written) -> str:
-    """Inside and outside of a root are the same for an epsilon too small to matter."""
-    epsilon = float(evidence.reference.settings.get("epsilon", 0.0))
-    line = written(evidence.port.kind, {"epsilon": epsilon**2})
-    return phrase("write {line}: inside of the root epsilon counts as its square does outside", line=line)
+def _parameter(each: UpdateEvidence) -> PortParameter:
+    return PortParameter(each.path, each.port.moment.weight.ndim)
 
 
 def _by_solving(
@@ -291,7 +241,7 @@ def _one_by_one(
 
 
 def _shown(name: str, value: Any, where: Sequence[UpdateEvidence], of: int, written: Written) -> Cause:
-    few = phrase(" of {places}", places=_places([each.path for each in where])) if len(where) < of else ""
+    few = phrase(" of {places}", places=places_of([each.path for each in where])) if len(where) < of else ""
     first = where[0]
     right = DEFAULTS.get(name) if name in DEFAULTS else get(first.reference.settings, name)
     said = get(first.port.settings, name)
@@ -304,7 +254,7 @@ def _shown(name: str, value: Any, where: Sequence[UpdateEvidence], of: int, writ
     )
     if name != "lr" and said is not None and not same(said, value):
         message += phrase(", whatever its optimizer says ({value})", value=words(said))
-    line = written(first.port.kind, _to_write(name, right, first.reference.settings))
+    line = written(first.port.kind, to_write(name, right, first.reference.settings))
     fix = phrase("make the port's update that of {line}", line=line)
     claim = Claim(code_of(name), message, fix, (name, words(right), words(value)))
     before, after = (_unlike_its_rule(first.port, changed) for changed in ({}, {name: value}))

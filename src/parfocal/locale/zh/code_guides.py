@@ -76,6 +76,8 @@ TEXTS = {
     "Pass align_corners: the defaults of grid_sample differ.": "显式传入 align_corners：grid_sample 的默认值不同。",
     "The resized output differs everywhere.": "缩放后的输出处处不同。",
     "Pass the reference's mode of interpolation.": "传入参考模型的插值方式。",
+    "The loss differs by the same number for any batch, and all gradients agree.": "任何批次的损失都相差同一个数，而所有梯度一致。",
+    "Leave the constant out, or add it on both sides.": "去掉该常数，或在两侧都加上。",
     "The shape is right, and the values are those of another axis.": "形状正确，但值来自另一个轴。",
     "Name the reference's axis.": "写出参考模型所用的轴。",
     "The output is a multiple of the reference's.": "输出是参考模型的若干倍。",

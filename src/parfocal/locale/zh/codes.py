@@ -113,6 +113,8 @@ TEXTS = {
     "Classes or samples weigh otherwise.": "类别或样本的权重不同。",
     "no class weights": "没有类别权重",
     "Where a smooth loss turns from square to straight differs.": "平滑损失由平方转为线性的位置不同。",
+    "A constant is added to the loss, of which no gradient tells.": "损失上加了一个常数，从梯度看不出来。",
+    "0.001 added": "加了 0.001",
     "Huber for smooth L1": "用 Huber，应为 smooth L1",
     "The loss expects something else.": "损失期望的输入不同。",
     "probabilities for logits": "传入概率，应为 logits",

@@ -91,6 +91,9 @@ TEXTS = {
     "the port leaves out the label {value}, the reference does not": "移植侧忽略标签 {value}，参考侧不忽略",
     "the reference leaves out the label {value}, the port does not": "参考侧忽略标签 {value}，移植侧不忽略",
     "write label_smoothing={right} in the port's loss": "在移植侧的损失中写 label_smoothing={right}",
+    "the port's loss is the reference's times the number of {over} / {usual}: it is divided by a constant": "移植侧的损失是参考侧的 {over}的个数 / {usual} 倍：除数是一个常数",
+    "the port's loss differs from the reference's by {amount} and its gradient is equal: a constant is added on one side": "移植侧的损失与参考侧相差 {amount}，而梯度相同：只有一侧加了常数",
+    "leave the constant out of the loss, or add it on both sides": "去掉损失中的常数，或在两侧都加上",
     "divide the port's loss by the number of {over}": "将移植侧的损失除以{over}的个数",
     'write reduction="sum" in the port\'s loss': '在移植侧的损失中写 reduction="sum"',
     "give the port's loss the {name} of its first input": "先对第一个输入做 {name}，再传给移植侧的损失",
@@ -228,7 +231,7 @@ TEXTS = {
     "{a} is {b}": "{a} 变为 {b}",
     "transpose the port's samples by {back}": "将移植侧的样本按 {back} 转置",
     "do not flip the port's samples along axis {axis}": "不要沿轴 {axis} 翻转移植侧的样本",
-    # explain/updates/causes.py
+    # explain/updates/causes.py, writing.py
     "a decay of the gradient, besides the one apart from it,": "（解耦衰减之外的）梯度衰减",
     "the weight decay": "权重衰减",
     "the form of weight decay": "权重衰减的形式",

@@ -121,6 +121,14 @@ KINDS: dict[str, str] = {
 }
 
 INSTEAD: dict[str, str] = {
+    "Write torch.nn.init for its initializer, a parameter group of the optimizer for its learning_rate and regularizer, and requires_grad=False for trainable=False.": "initializer 用 torch.nn.init 写，learning_rate 和 regularizer 用优化器的参数组写，trainable=False 写 requires_grad=False。",
+    "Add coeff * w.abs().sum() of every weight w to the loss.": "把每个权重 w 的 coeff * w.abs().sum() 加到损失上。",
+    "Pass weight_decay=coeff to the optimizer; of Adam, not of AdamW.": "给优化器传 weight_decay=coeff；用 Adam，而不是 AdamW。",
+    "Write torch.nn.utils.clip_grad_norm_([p], clip_norm) for every parameter p.": "对每个参数 p 写 torch.nn.utils.clip_grad_norm_([p], clip_norm)。",
+    "Write ColorJitter(brightness=value).": "写 ColorJitter(brightness=value)。",
+    "Write ColorJitter(contrast=value).": "写 ColorJitter(contrast=value)。",
+    "Write ColorJitter(saturation=value).": "写 ColorJitter(saturation=value)。",
+    "Write ColorJitter(hue=value).": "写 ColorJitter(hue=value)。",
     "Write paddle.nn.functional.softmax(-x, axis).": "写 paddle.nn.functional.softmax(-x, axis)。",
     "Write paddle.nn.Dropout(p, axis=[0, 1]).": "写 paddle.nn.Dropout(p, axis=[0, 1])。",
     "Write paddle.nn.functional.embedding and the sum or mean over its axis 1.": "写 paddle.nn.functional.embedding，再对其轴 1 求和或平均。",

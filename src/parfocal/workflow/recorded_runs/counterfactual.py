@@ -23,6 +23,7 @@ from parfocal.judge.verdict import Cause
 from parfocal.replay.trace import TensorData
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.steps import BeforeAndAfter, RecordedStep
+from parfocal.workflow.recorded_runs.update_settings import spelling_of
 
 EXACT = ("float32", "float64")
 FITTED = limits.causes.FITTED.value
@@ -62,7 +63,8 @@ def counterfactual_step(pair: StepPair) -> Counterfactual:
         measured = distance(each.port.outcome, each.reference.outcome, floor)
         if measured > LIMIT:
             wrong[each.name] = measured
-    causes = explain_updates([each for each in every if each.name in wrong], every, _written) if wrong else []
+    written = spelling_of(pair.port).written
+    causes = explain_updates([each for each in every if each.name in wrong], every, written) if wrong else []
     return Counterfactual(len(every), wrong, causes, frozenset(apart))
 
 
@@ -121,9 +123,3 @@ def _array(side: RecordedStep, data: TensorData | None) -> Array | None:
         return None
     array = side.tensors.array(data)
     return None if array is None else np.asarray(array)
-
-
-def _written(kind: str, settings: Mapping[str, Any]) -> str:
-    """How an optimizer is set, in no framework's own words."""
-    values = [f"{name}={value!r}" for name, value in settings.items()]
-    return f"{kind}({', '.join(['...', *values])})"

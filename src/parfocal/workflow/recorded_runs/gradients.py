@@ -85,6 +85,11 @@ def compare_gradients(pair: StepPair, diverged: bool) -> StageOutcome:
     )
 
 
+def gradients_part(pair: StepPair) -> bool:
+    """Whether the gradient of any parameter is wrong."""
+    return any(_is_wrong(each, pair.limit) for each in parameter_errors(pair))
+
+
 def _remember(pair: StepPair) -> None:
     for tie in pair.parameters:
         vectors = _projected(pair, tie)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from parfocal.explain.causes import rounded
+from parfocal.explain.loss_causes import offset_claim
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.verdict import Cause, Claim, Divergence, ProvenBy, side_name
@@ -13,10 +15,11 @@ from parfocal.replay.trace import TensorData, Value
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import JUMP
 from parfocal.workflow.recorded_runs.forward import inherited_from
+from parfocal.workflow.recorded_runs.gradients import gradients_part
 from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, StageOutcome, StepPair
 from parfocal.workflow.recorded_runs.rank_causes import loss_scale_cause, loss_share_cause
 from parfocal.workflow.recorded_runs.tensors import tie_values
-from parfocal.workflow.recorded_runs.vectors import factor_between, multiple_of, unlike, vectors_of
+from parfocal.workflow.recorded_runs.vectors import multiple_of, unlike, vectors_of
 
 WHOLE = limits.recorded.WHOLE_RATIO.value
 
@@ -49,7 +52,7 @@ def compare_loss(pair: StepPair, diverged: bool) -> StageOutcome:
         Size(unit, unit),
         apart / unit if unit else math.inf,
         message,
-        cause=_explain(pair, ours, theirs),
+        cause=_explain(pair, ours, theirs, diverged),
         step=pair.step,
         rank=pair.rank,
     )
@@ -77,7 +80,7 @@ def _outputs(pair: StepPair) -> Iterator[tuple[Value, Value]]:
             yield port.outputs[slot], value
 
 
-def _explain(pair: StepPair, ours: float, theirs: float) -> Cause | None:
+def _explain(pair: StepPair, ours: float, theirs: float, diverged: bool) -> Cause | None:
     """A ratio that is a number of samples or elements is a sum on one side and a mean on the other."""
     if pair.output_error > OUTPUTS_EXPLAIN or not ours or not theirs or not math.isfinite(theirs / ours):
         return None
@@ -99,15 +102,20 @@ def _explain(pair: StepPair, ours: float, theirs: float) -> Cause | None:
             )
             claim = Claim("loss.reduction", message, phrase("reduce the port's loss as the reference's"))
             return claim.proven(ProvenBy.RELATED, (times - 1) / WHOLE, abs(times / count - 1) / WHOLE)
-    factors = {round(factor, 5) for factor in _gradient_factors(pair)}
-    if len(factors) == 1 and (left := abs(factors.pop() / ratio - 1)) < WHOLE:
+    scaled, equal = (_entering_unlike(pair, factor) for factor in (ratio, 1.0))
+    # where something parted before, small differences of gradients are excused
+    known = "loss.offset" in pair.memory.causes or not diverged
+    if equal <= 1.0 and equal < scaled and known and not gradients_part(pair):
+        pair.memory.causes.add("loss.offset")
+        return offset_claim(rounded(theirs - ours)).proven(ProvenBy.RELATED, scaled, equal)
+    if scaled <= 1.0 and scaled < equal:
         message = phrase(
             "the loss of the port and its gradient are {ratio} times the reference's", ratio=f"{ratio:.6g}"
         )
         claim = Claim(
             "loss.weight", message, phrase("divide the port's loss by {ratio}", ratio=f"{ratio:.6g}")
         )
-        return claim.proven(ProvenBy.RELATED, (times - 1) / WHOLE, left / WHOLE)
+        return claim.proven(ProvenBy.RELATED, equal, scaled)
     return None
 
 
@@ -124,14 +132,13 @@ def _counts(pair: StepPair) -> Iterator[tuple[int, str]]:
     yield calls, phrase("calls of the model in the step")
 
 
-def _gradient_factors(pair: StepPair) -> Iterator[float]:
-    """By how much the entering gradients of the port are the reference's, where by one factor throughout."""
-    for own, other in _entering(pair):
-        factor = factor_between(pair, own, other)
-        if factor is None:
-            yield math.nan
-        else:
-            yield factor
+def _entering_unlike(pair: StepPair, factor: float) -> float:
+    """How far the port's entering gradients are from so many times the reference's; infinite if unknown."""
+    vectors = [vectors_of(pair, own, other) for own, other in _entering(pair)]
+    known = [each for each in vectors if each is not None]
+    if not known or len(known) < len(vectors):
+        return math.inf
+    return max(unlike(own, factor * other) for own, other in known)
 
 
 def _entering(pair: StepPair) -> Iterator[tuple[TensorData, TensorData]]:

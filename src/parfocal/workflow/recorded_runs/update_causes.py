@@ -102,12 +102,7 @@ def explain_updates(
 
 
 def _as_set(setting: DifferingSetting) -> Cause:
-    fix = phrase(
-        "set {name} of the port's optimizer to {reference}",
-        name=setting.name,
-        reference=repr(setting.reference),
-    )
-    return Claim(setting.code, setting.message, fix).likely(Grounds.SETTINGS)
+    return Claim(setting.code, setting.message, setting.fix).likely(Grounds.SETTINGS)
 
 
 def _frozen(evidence: Sequence[RecordedUpdate]) -> Cause | None:

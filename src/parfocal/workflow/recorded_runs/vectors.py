@@ -66,14 +66,6 @@ def _flat(array: NDArray[np.generic]) -> Vector:
     return array.astype(np.float64).reshape(-1)
 
 
-def factor_between(
-    pair: StepPair, own: TensorData, other: TensorData, lies: Arrangement = Arrangement.SAME
-) -> float | None:
-    """The number that the port's tensor is the reference's times, if it is one throughout."""
-    vectors = vectors_of(pair, own, other, lies)
-    return None if vectors is None else multiple_of(*vectors)
-
-
 def unlike(own: Vector, other: Vector) -> float:
     """How far apart two are, in units of what may be left of a multiple."""
     size = float(np.linalg.norm(own))

@@ -103,7 +103,17 @@ class Noise:
     losses: tuple[RemeasuredStep, ...] | None = None
 
     def begin(self, buffers: Arrays) -> None:
-        self.batches, self.measured, self.buffers, self.jumped = [], [], buffers, False
+        self.batches, self.buffers, self.jumped = [], buffers, False
+        self._forget_measured()
+
+    def add_batch(self, batch: Batch) -> None:
+        """One more of the present step: what was measured before it lacks its share."""
+        self.batches.append(batch)
+        if len(self.batches) > 1:
+            self._forget_measured()
+
+    def _forget_measured(self) -> None:
+        self.measured = []
         first, *rest = FLOOR_WAYS
         self.ways = [first, *KINK_WAYS, *rest] if self.relative else [*FLOOR_WAYS, *KINK_WAYS]
         self.generator = np.random.default_rng(SEED)

@@ -27,7 +27,7 @@ from parfocal.workflow.training.found import FoundDivergences
 from parfocal.workflow.training.free_running import FreeRunning
 from parfocal.workflow.training.judging import Noise
 from parfocal.workflow.training.loss_phase import loss_cause
-from parfocal.workflow.training.passes import Passes
+from parfocal.workflow.training.passes import OF_THE_LOSS, Passes
 from parfocal.workflow.training.pending import Group, Pending
 from parfocal.workflow.training.sides import TrainingSide
 from parfocal.workflow.training.stretches import Stretches
@@ -154,7 +154,7 @@ class Lockstep:
         self.losses.append(self.passes.losses)
         self.passes.judge_gradients()
         self._explain_accumulation(number)
-        self._explain_loss(batches[0])
+        self._explain_loss()
         inherited = "forward" in self.passes.wrong
         if self.buffers.judge(number, before, inherited=inherited):
             self.passes.wrong.add("buffer")
@@ -227,10 +227,11 @@ class Lockstep:
         fix = phrase("add up the gradients of {ours} batches in the port", ours=ours)
         return Claim("grad.accumulated", message, fix).likely(Grounds.SETTINGS)
 
-    def _explain_loss(self, pair: tuple[Batch, Batch]) -> None:
+    def _explain_loss(self) -> None:
         """Why the losses of one output differ, in value or in gradient."""
         keys = [key for key in (("loss",), ("entering", "")) if key in self.found.divergences]
-        if not self.explain or not self.passes.wrong & {"loss", "backward"} or not keys:
+        pair = self.passes.pair
+        if not self.explain or not self.passes.wrong & OF_THE_LOSS or not keys or pair is None:
             return
         cause = loss_cause(self.reference, self.port, self.passes.output, pair)
         for key in keys:
@@ -279,7 +280,7 @@ class Lockstep:
         always = self.look_always and number == 0
         if not (asked and len(self.looked) < LOOKED_INTO) and not always:
             return
-        report = self.look(batches[0])
+        report = self._first_that_parts(batches)
         if report is None:
             return
         self.looked.append(report)
@@ -298,6 +299,15 @@ class Lockstep:
         self.found.divergences.update(kept)
         for index, each in enumerate(report.divergences):
             self.found.add(("call", number, index), replace(each, step=number))
+
+    def _first_that_parts(self, batches: Sequence[tuple[Batch, Batch]]) -> Report | None:
+        """Of the batches that an update adds up; None where one could not be looked into before."""
+        report = None
+        for pair in batches:
+            report = self.look(pair)
+            if report is None or not report.ok:
+                break
+        return report
 
 
 def _noise_key(key: Hashable) -> Hashable:

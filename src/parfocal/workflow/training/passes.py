@@ -14,7 +14,7 @@ from parfocal.attribution.sides import tied_outputs
 from parfocal.backends.protocol import Array
 from parfocal.errors import InputError
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.judge.layouts import Layout
+from parfocal.judge.layouts import Layout, fit
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Divergence, Site, side_name
 from parfocal.phrases import phrase
@@ -25,6 +25,8 @@ from parfocal.workflow.training.data_phase import compare_inputs
 from parfocal.workflow.training.found import FoundDivergences
 from parfocal.workflow.training.judging import Noise, RemeasuredStep, Verdict
 from parfocal.workflow.training.sides import Arrays, TrainingSide
+
+OF_THE_LOSS = frozenset({"loss", "backward"})  # phases
 
 
 @dataclass(slots=True)
@@ -41,7 +43,8 @@ class Passes:
     step: int = 0
     wrong: set[str] = field(default_factory=set)  # phases that part at this step for the first time
     losses: tuple[float, float] = (math.nan, math.nan)
-    output: Array | None = None  # of the reference, where it gives one tensor
+    output: Array | None = None  # of the reference, where it gives one tensor, for ``pair``
+    pair: tuple[Batch, Batch] | None = None  # the first batch of the step whose loss parts, or the last
     left: Arrays = field(default_factory=dict)  # gradients of the port that were there before
     sums: list[Arrays] = field(default_factory=list)  # the reference's gradients after every batch
 
@@ -51,7 +54,11 @@ class Passes:
         self.noise.begin(self.reference.arrays("buffer", copy=True))
         self.left = {path: array.copy() for path, array in self.port.gradients().items() if array.any()}
         for number, (ours, theirs) in enumerate(batches):
+            parted = bool(self.wrong & OF_THE_LOSS)
             mine = self._forward(ours) if number < self.reference.accumulate else None
+            if mine is not None and not parted:
+                outputs = list(mine[0].values())
+                self.output, self.pair = outputs[0] if len(outputs) == 1 else None, (ours, theirs)
             if number < self.port.accumulate:
                 self._follow(ours, theirs, mine)
             if max(self.reference.accumulate, self.port.accumulate) > 1:
@@ -59,7 +66,7 @@ class Passes:
 
     def _forward(self, batch: Batch) -> tuple[Arrays, float, Arrays, Batch]:
         side = self.reference
-        self.noise.batches.append(batch)
+        self.noise.add_batch(batch)
         output = side.forward(batch)
         tensors = side.outputs(output)
         arrays = {slot: side.backend.to_array(tensor) for slot, tensor in tensors.items()}
@@ -84,7 +91,6 @@ class Passes:
                 ),
             )
         side.backward(loss)
-        self.output = next(iter(arrays.values())) if len(arrays) == 1 else None
         self.losses = value, self.losses[1]
         return arrays, value, entering, batch
 
@@ -108,9 +114,14 @@ class Passes:
         if self.ties is None:
             self.ties = self._tied(arrays, values)
         expected: Arrays = {}
-        for slot, (name, layout) in self.ties.items():
+        for slot, (name, known) in list(self.ties.items()):
             if slot not in values or name not in arrays:
                 continue
+            layout = _laid_out(known, arrays[name], values[slot])
+            if layout is None:
+                self._tell_shape(slot, values[slot], arrays[name], name)
+                continue
+            self.ties[slot] = (name, layout)
             expected[slot] = np.ascontiguousarray(layout.apply(arrays[name]))
             self._judge_output(slot, values[slot], expected[slot], name, layout)
         led, leaves = side.led(output, expected)
@@ -152,6 +163,18 @@ class Passes:
         what = "output" + (f" {slot}" if slot else "")
         self.add_count("outputs")
         self._report("forward", ("forward", name), what, observed, expected, verdict)
+
+    def _tell_shape(self, slot: str, observed: Array, expected: Array, name: str) -> None:
+        """An output that had the reference's shape for the batches before, and has it no more."""
+        message = phrase(
+            "shape {port} in the port, {reference} in the reference",
+            port=list(observed.shape),
+            reference=list(expected.shape),
+        )
+        what = "output" + (f" {slot}" if slot else "")
+        verdict = Verdict(math.inf, NOTHING, True)
+        self.add_count("outputs")
+        self._report("forward", ("forward", name), what, observed, expected, verdict, message)
 
     @staticmethod
     def _where_not_finite(side: TrainingSide, batch: Batch) -> str:
@@ -281,3 +304,9 @@ class Passes:
 
     def sites(self) -> tuple[Site, Site]:
         return Site("", type(self.reference.model).__name__), Site("", type(self.port.model).__name__)
+
+
+def _laid_out(known: Layout, reference: Array, port: Array) -> Layout | None:
+    """How an output lies in a batch of any size: as in the one before, where that is possible."""
+    same_move = known.for_shapes(reference.shape, port.shape)
+    return same_move if same_move is not None else fit(reference, port, may_move=False)

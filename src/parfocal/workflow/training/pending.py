@@ -22,9 +22,11 @@ class Pending:
 
     def take(self, count: int) -> list[Group]:
         """So many, or fewer at the end. A problem is raised once all that was read before it is used up."""
-        while len(self.waiting) < count and self.problem is None and self._bytes() < HELD:
+        held = sum(map(_bytes, self.waiting))
+        while len(self.waiting) < count and self.problem is None and held < HELD:
             try:
                 self.waiting.append(next(self.source))
+                held += _bytes(self.waiting[-1])
             except StopIteration:
                 break
             except Exception as problem:  # noqa: BLE001  raised below
@@ -37,9 +39,7 @@ class Pending:
     def put_back(self, groups: Sequence[Group]) -> None:
         self.waiting = [*groups, *self.waiting]
 
-    def _bytes(self) -> int:
-        """What one group takes, times the number of groups: batches are of one size but for the last."""
-        if not self.waiting:
-            return 0
-        arrays = [array for pair in self.waiting[0] for each in pair for array in arrays_of(each.inputs)]
-        return len(self.waiting) * sum(array.nbytes for array in arrays)
+
+def _bytes(group: Group) -> int:
+    """What the inputs of one group take."""
+    return sum(array.nbytes for pair in group for each in pair for array in arrays_of(each.inputs))
