@@ -467,7 +467,7 @@ Hypothesis = Callable[[LossPair], Iterator[LossClaim]]
 def _number(losses: LossPair) -> Iterator[LossClaim]:
     """One number that the port's loss is multiplied by, or that is added to it, on every sample.
 
-    A small one of either kind nearly fits as the other: the nearer one is told.
+    A small one of either kind nearly fits as the other: only one that is clearly nearer is told.
     """
     first = losses.samples[0]
     if len(losses.samples) < 2 or np.ndim(first.reference) or np.ndim(first.port) or not first.reference:
@@ -482,9 +482,13 @@ def _number(losses: LossPair) -> Iterator[LossClaim]:
         phrase("divide the port's loss by {factor}, or leave its factor out", factor=number(factor)),
     )
     told = LossClaim(multiplied, scaled), LossClaim(offset_claim(amount), moved)
-    nearest = min(told, key=lambda each: max(off(*values) for values in each.values))
-    if _fit(nearest.values):
+    nearest, other = sorted(told, key=_farthest)
+    if _fit(nearest.values) and _farthest(nearest) < _farthest(other) / CLEAR:
         yield nearest
+
+
+def _farthest(found: LossClaim) -> float:
+    return max(off(*values) for values in found.values)
 
 
 def _first_that_fits(

@@ -291,7 +291,7 @@ def test_wrong_calls_are_refused() -> None:
         pf.compare_loss(loss, lambda o, y: 1.0, VALUES, TARGETS)
 
 
-AMOUNTS = (1e-5, 0.001, 0.5, -0.1)
+AMOUNTS = (3e-4, 0.001, 0.5, -0.1)
 FACTORS = (1.0007, 0.999, 2.0)
 
 
@@ -307,6 +307,12 @@ def test_a_constant_is_told_from_a_factor(amount: float) -> None:
     told = float(found.cause.message.partition(" by ")[2].split()[0])
     assert told == pytest.approx(amount, rel=0.05)
     assert found.cause.proof is not None
+
+
+@pytest.mark.parametrize("amount", [1e-5, 1e-6])
+def test_a_constant_near_rounding_is_no_factor(amount: float) -> None:
+    report = pf.compare_loss(torch_functions.cross_entropy, moved_by(amount), LOGITS, LABELS)
+    assert {each.cause.code for each in report.divergences if each.cause is not None} <= {"loss.offset"}
 
 
 @pytest.mark.parametrize("factor", FACTORS)
