@@ -64,6 +64,9 @@ that is declared, and one that passes fails the run. What is not in this table w
     "Nothing.",
     """parfocal says once, in one line, when it meets a version outside of these: {ranges}.
 It goes on; its results are not tested there. `parfocal doctor` shows the same.
+
+Known and not mended: with PyTorch 2.1, a `torch.compile` or `torch.export` that is the first of the process and runs while a
+training is recorded hides the updates after it. Compile before recording.
 """,
     "{passed} passed, {expected} lacking, {failed} failed",
     "not run",
@@ -77,6 +80,8 @@ CHINESE = Words(
     "## 各版本缺少什么",
     "没有。",
     """遇到 {ranges} 以外的版本时，parfocal 用一行话提示一次。它会继续运行，但结果未经测试。`parfocal doctor` 也会显示。
+
+已知而未解决：在 PyTorch 2.1 中，如果录制训练期间首次运行 `torch.compile` 或 `torch.export`，此后的更新不会被录下。请先编译再录制。
 """,
     "通过 {passed}，缺少 {expected}，失败 {failed}",
     "未运行",
