@@ -65,11 +65,8 @@ def note_opened_files() -> Callable[[], None]:
     def heard(event: str, given: tuple[Any, ...]) -> None:
         if event not in ("open", "os.listdir", "os.scandir"):
             return
-        path = "." if given[0] is None else given[0]
-        if isinstance(path, int):
-            return
-        whole = os.path.abspath(os.fsdecode(path))
-        if whole.startswith(foreign) or "\n" in whole:
+        whole = _absolute("." if given[0] is None else given[0])
+        if not whole or whole.startswith(foreign) or "\n" in whole:
             return
         if event != "open":
             if whole not in {os.path.abspath(each) for each in sys.path}:  # Python looks for modules there
@@ -86,6 +83,14 @@ def note_opened_files() -> Callable[[], None]:
 
     sys.addaudithook(heard)
     return note_readers
+
+
+def _absolute(path: object) -> str:
+    """Empty for a descriptor, which was opened before, and where the current folder is gone."""
+    try:
+        return os.path.abspath(os.fsdecode(path)) if isinstance(path, (str, bytes)) else ""
+    except OSError:
+        return ""
 
 
 def _importing() -> bool:
