@@ -195,7 +195,7 @@ def follow_rates(side: GuideSide, given: Given) -> dict[str, Any]:
     model = side.fresh_model()
     optimizer = side.optimizer(model)
     scheduler = side.scheduler(optimizer)
-    count = max(side.project.rates, side.project.epochs)
+    count = max(side.project.rates, side.project.epochs_of_schedule)
     followed = follow_schedule((optimizer, scheduler), side.settings.name, count)
     return {"name": followed.name, "rates": followed.rates.tolist(), "given_number": followed.given_number}
 

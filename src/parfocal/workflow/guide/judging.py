@@ -248,8 +248,8 @@ def judge_learning_rate(bench: RunningStep) -> JudgedStep:
     )
     project = bench.project
     # after every update: how many that are only the data knows
-    taken = project.epochs if project.schedule == "epoch" and project.has("scheduler") else None
-    return JudgedStep(bench.told(compare_rates(ours, theirs, taken)))
+    taken = project.epochs_of_schedule if project.has("scheduler") else 0
+    return JudgedStep(bench.told(compare_rates(ours, theirs, taken or None)))
 
 
 def make_updates(bench: RunningStep) -> dict[str, Any]:

@@ -77,6 +77,11 @@ class Project:
         return self.reference, self.port
 
     @property
+    def epochs_of_schedule(self) -> int:
+        """How many steps of a schedule a training takes that steps it once an epoch; 0: it does not."""
+        return self.epochs if self.schedule == "epoch" else 0
+
+    @property
     def store(self) -> Path:
         """Where everything lies that is remembered."""
         return self.folder / ".parfocal"

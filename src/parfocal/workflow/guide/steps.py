@@ -75,7 +75,7 @@ STEPS = (
     ),
     GuideStep(
         *("learning_rate", "learning rate", "3.6", "bp_align"),
-        *(("model", "optimizer"), (), ("rates", "epochs", "schedule"), judging.judge_learning_rate),
+        *(("model", "optimizer"), (), ("rates", "epochs_of_schedule"), judging.judge_learning_rate),
     ),
     GuideStep(
         *("regularisation", "regularisation", "3.7", "bp_align"),
