@@ -137,7 +137,7 @@ def test_the_fused_path_is_off_while_torch_is_watched_and_as_it_was_afterwards(o
             watched = model(inputs)
             with older_torch.unwatched():
                 assert torch.overrides.has_torch_function is asked
-                assert torch.equal(model(inputs), before)
+                assert torch.allclose(model(inputs), before, atol=1e-5)
     assert {"layers.0.self_attn", "layers.0.linear1", "layers.1.norm2"} <= {*told}
     assert torch.allclose(watched, before, atol=1e-5)
     assert torch.overrides.has_torch_function is asked
