@@ -16,7 +16,7 @@ ABSENT = "absent"
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class StepBasis:
     """Hashes of all that a step depends on."""
 
     versions: str = ""  # of the interpreters, the frameworks and parfocal, and how the sides are run

@@ -14,7 +14,7 @@ from parfocal.errors import InputError, ParfocalError
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import NOUNS
 from parfocal.workflow.acceptance.layout import CHECKPOINTS
-from parfocal.workflow.guide.basis import Basis, changes, digests_of, relative_names
+from parfocal.workflow.guide.basis import StepBasis, changes, digests_of, relative_names
 from parfocal.workflow.guide.data_files import data_digest
 from parfocal.workflow.guide.judging import generate_inputs
 from parfocal.workflow.guide.opened_files import OpenedFiles
@@ -260,7 +260,7 @@ class _Keys:
         else:
             self._of_others |= new
 
-    def _planned(self, work: GuideStep | CommonWork, results: Mapping[str, StepResult]) -> Basis:
+    def _planned(self, work: GuideStep | CommonWork, results: Mapping[str, StepResult]) -> StepBasis:
         project = self.project
         specs = {
             side.name: {name: side.factories.get(name) for name in _factories(work)} for side in project.sides
@@ -270,7 +270,7 @@ class _Keys:
             for name in work.settings
             if name not in ("inputs", "label")
         }
-        return Basis(
+        return StepBasis(
             self.base,
             digest_of(specs),
             settings,

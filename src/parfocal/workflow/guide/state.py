@@ -47,7 +47,7 @@ class StepResult:
 
     name: str
     status: StepStatus
-    rests_on: Mapping[str, Any] = field(default_factory=dict)  # Basis.to_json()
+    rests_on: Mapping[str, Any] = field(default_factory=dict)  # StepBasis.to_json()
     way: str = ""  # "together", "apart"
     problems: tuple[Mapping[str, Any], ...] = ()
     findings: tuple[Mapping[str, Any], ...] = ()
