@@ -28,7 +28,6 @@ from parfocal.workflow.guide.state import (
     Store,
     code_files,
     digest_of,
-    file_digests,
 )
 from parfocal.workflow.guide.steps import COMMON, NAMES, OPTIONAL, STEPS, CommonWork, GuideStep
 from parfocal.workflow.guide.values import keep
@@ -200,7 +199,7 @@ class _Keys:
         base = [workers.way, [side.framework for side in project.sides], workers.versions, project.seed]
         self.base = digest_of(base)
         given = [each for each in (project.inputs, project.label) if isinstance(each, str)]
-        files = file_digests(project.folder / each for each in given)
+        files = digests_of({each: project.folder / each for each in given})
         self.inputs = digest_of([project.inputs, project.label, project.seed, files])
         self.data = data_digest(project.folder, project.data)
         self.plan = {

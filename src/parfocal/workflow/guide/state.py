@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -105,16 +105,6 @@ class Store:
 
 def digest_of(facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def file_digests(paths: Iterable[Path]) -> dict[str, str]:
-    found = {}
-    for path in sorted(set(paths)):
-        try:
-            found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
-        except OSError:
-            found[str(path)] = "absent"
-    return found
 
 
 def code_files(folder: Path, spec: str, opened: Collection[Path] = ()) -> set[Path]:
