@@ -77,7 +77,7 @@ test-all: $(READY) browser  ## run all tests
 # on-avx2-3: as with AVX2, three threads
 SETS := $(addprefix on-,$(subst :,-,$(PORTABLE)))
 .PHONY: $(SETS)
-$(SETS): on-%: $(READY)
+$(SETS): on-%: $(READY) browser
 	$(BIN)/python -m benchmarks.processors $(firstword $(subst -, ,$*)) --threads $(lastword $(subst -, ,$*)) -- \
 	  $(PYTEST) -n $(TEST_PROCESSES) $(PORTABLE_TESTS)
 
@@ -90,7 +90,7 @@ test-numbers: $(SETS)  ## the part of test-portable that hangs most on the order
 AT_ALL  := $(addprefix at-,$(subst :,-,$(EXTREMES)))
 AT_PART := $(addprefix part-at-,$(subst :,-,$(SEEDS)))
 .PHONY: $(AT_ALL) $(AT_PART)
-$(AT_ALL): at-%: $(READY)
+$(AT_ALL): at-%: $(READY) browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.rounding $(subst -,:,$*) -- $(PYTEST) -n $(TEST_PROCESSES) $(ROUNDING_TESTS)
 
 $(AT_PART): part-at-%: $(READY)
@@ -154,6 +154,7 @@ pages: $(READY)
 	  $(BIN)/python -m parfocal.$${page#*:} > docs/$${page%:*}.md && \
 	  $(BIN)/python -m parfocal.$${page#*:} zh > docs/$${page%:*}.zh.md || exit 1; \
 	done
+	$(BIN)/python -m tests.compat.documents.page
 
 site: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -16,7 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.versions import page
-from tests.versions.pairs import ENVIRONMENTS, LARGE, PAIRS, ROOT, Pair, environment
+from tests.versions.pairs import ENVIRONMENTS, LARGE, PAIRS, ROOT, Pair, environment, interpreter_of
 
 
 def main() -> int:
@@ -31,8 +31,13 @@ def main() -> int:
     if unknown := set(given.pairs) - known.keys():
         arguments.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
     chosen = [known[name] for name in given.pairs] or [pair for pair in PAIRS if pair not in LARGE]
+    missing = [pair for pair in chosen if pair.python and interpreter_of(pair.python) is None]
+    if missing and not given.pairs:
+        chosen = [pair for pair in chosen if pair not in missing]
     parts = [[each] for each in page.SUITES] if given.tests is None else [given.tests]
     failed = [run(pair, tests, given.processes) for pair in chosen for tests in parts]
+    for pair in missing if not given.pairs else ():
+        print(f"== {pair.name}: not run, there is no Python {pair.python} on this machine", flush=True)
     return int(any(failed))
 
 

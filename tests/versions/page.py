@@ -103,7 +103,8 @@ def rows() -> list[Row]:
 
 def _noted(pair: Pair, found: Mapping[str, Any]) -> Row:
     results = {name: Result(**each) for name, each in found.get("results", {}).items()}
-    return Row(pair.name, found.get("versions", {"paddle": pair.paddle, "torch": pair.torch}), results)
+    planned = {"paddle": pair.paddle, "torch": pair.torch, "python": pair.python}
+    return Row(pair.name, found.get("versions", planned), results)
 
 
 def note(pair: Pair, versions: Mapping[str, str], suite: str, result: Result) -> None:

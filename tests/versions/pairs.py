@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.examples.environments import PIP, packages_of
@@ -24,10 +27,11 @@ class Pair:
     torch: str
     numpy: str = ""
     torchvision: str = ""  # which knows one version of torch only
+    python: str = ""  # "3.12"
 
     @property
     def name(self) -> str:
-        return f"paddle-{self.paddle}-torch-{self.torch}"
+        return f"paddle-{self.paddle}-torch-{self.torch}" + (f"-python-{self.python}" if self.python else "")
 
 
 PAIRS = (
@@ -36,6 +40,9 @@ PAIRS = (
     Pair("3.1.1", "2.13.0"),
     Pair("3.2.2", "2.13.0"),
     Pair("3.3.1", "2.13.0"),
+    Pair("3.3.1", "2.13.0", python="3.10"),
+    Pair("3.3.1", "2.13.0", python="3.12"),
+    Pair("3.3.1", "2.13.0", python="3.13"),
     Pair("2.6.2", "2.1.2", "1.26.4", torchvision="0.16.2"),
     Pair("3.0.0", "2.4.1", torchvision="0.19.1"),
     Pair("3.3.1", "2.15.0", torchvision="0.29.2"),
@@ -48,7 +55,8 @@ def environment(pair: Pair) -> Path:
     """The interpreter of the pair's environment, which is made where it is not complete.
 
     It has what differs from the running environment, and all else from there: behind its own packages on
-    the path, so that they go first.
+    the path, so that they go first. With another Python nothing of the running environment fits, and it is
+    made as that one was.
     """
     folder = ENVIRONMENTS / pair.name
     python = folder / "bin" / "python"
@@ -56,15 +64,43 @@ def environment(pair: Pair) -> Path:
     noted = folder / READY
     if noted.exists() and noted.read_text() == "\n".join(wanted):
         return python
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--clear", str(folder)], check=True)
-    behind = [ROOT / "src", ROOT / "compat-dist" / "src", packages_of(Path(sys.prefix))]
-    (packages_of(folder) / "zz_running_environment.pth").write_text("".join(f"{each}\n" for each in behind))
+    if pair.python:
+        _make_whole(folder, pair.python)
+    else:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--clear", str(folder)], check=True)
+        behind = [ROOT / "src", ROOT / "compat-dist" / "src", packages_of(Path(sys.prefix))]
+        path = "".join(f"{each}\n" for each in behind)
+        (packages_of(folder) / "zz_running_environment.pth").write_text(path)
     for requirement in wanted:
         alone = ALONE.get(requirement.partition("==")[0], ())
         install = ["install", "-q", "--no-compile", *alone, requirement]
         subprocess.run([sys.executable, *PIP, "--python", str(python), *install], check=True)
     noted.write_text("\n".join(wanted))
     return python
+
+
+def _make_whole(folder: Path, python: str) -> None:
+    interpreter = interpreter_of(python)
+    if interpreter is None:
+        raise SystemExit(f"there is no Python {python} on this machine: install it, or name other pairs")
+    target = folder / READY
+    make = ["make", "--silent", f"VENV={folder}", f"PYTHON={interpreter}", str(target)]
+    subprocess.run(make, cwd=ROOT, check=True)
+    target.unlink()  # what differs is still to come
+
+
+@cache
+def interpreter_of(python: str) -> Path | None:
+    """An interpreter of that version: on the path, or one of pyenv's; None where there is none."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    candidates = [*sorted(pyenv.glob(f"versions/{python}.*/bin/python")), shutil.which(f"python{python}")]
+    return next((Path(each) for each in candidates if each and _runs(each, python)), None)
+
+
+def _runs(interpreter: str | Path, python: str) -> bool:
+    asked = [str(interpreter), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return told.stdout.strip() == python
 
 
 def _differing(pair: Pair) -> list[str]:

@@ -15,7 +15,7 @@ from parfocal.phrases import said
 from tests.versions import page
 from tests.versions.declared import PACKAGES, Lack, installed, table
 from tests.versions.page import CHINESE, ENGLISH
-from tests.versions.pairs import PAIRS, ROOT
+from tests.versions.pairs import PAIRS, ROOT, interpreter_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -88,6 +88,9 @@ def test_the_tested_range_is_that_of_the_pairs_and_of_the_package() -> None:
     for name in ("paddle", "torch"):
         run = sorted((getattr(pair, name) for pair in PAIRS), key=versions._numbers)
         assert versions.TESTED[name] == (run[0], run[-1])
+    pythons = sorted((pair.python for pair in PAIRS if pair.python), key=versions._numbers)
+    assert versions.TESTED["python"] == (pythons[0], pythons[-1])
+    assert PROJECT["requires-python"] == f">={pythons[0]}"
     wanted = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["paddle"]]
     least = dict(
         requirement.split(">=")[:2] for requirement in wanted if requirement.startswith(("numpy", "paddle"))
@@ -100,6 +103,15 @@ def test_the_tested_range_is_that_of_the_pairs_and_of_the_package() -> None:
 def test_the_page_is_of_what_is_declared_and_noted() -> None:
     for words, name in ((ENGLISH, "versions.md"), (CHINESE, "versions.zh.md")):
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == page.page(page.rows(), words)
+
+
+def test_an_interpreter_is_of_its_version_or_is_none() -> None:
+    here = "{}.{}".format(*sys.version_info)
+    found = interpreter_of(here)
+    asked = "import sys; print('{}.{}'.format(*sys.version_info))"
+    if found is not None:
+        assert subprocess.run([found, "-c", asked], capture_output=True, text=True).stdout.strip() == here
+    assert interpreter_of("2.99") is None
 
 
 def test_what_is_noted_is_of_known_suites() -> None:
@@ -129,6 +141,13 @@ def test_what_is_noted_is_of_known_suites() -> None:
         ("torch", "2.1.2+cu121", ""),
         ("torch", "2.13.0+cpu", ""),
         ("toybox", "0.1", ""),
+        ("python", "3.10.2", ""),
+        ("python", "3.13.9", ""),
+        (
+            "python",
+            "3.14.0",
+            "python 3.14.0 is not tested with parfocal: 3.10 to 3.13 are; go on at your own risk",
+        ),
     ],
 )
 def test_a_version_outside_is_said_in_one_line(name: str, version: str, told: str) -> None:
@@ -138,6 +157,14 @@ def test_a_version_outside_is_said_in_one_line(name: str, version: str, told: st
 def test_it_is_said_in_chinese(monkeypatch) -> None:
     monkeypatch.setenv("PARFOCAL_LANG", "zh")
     assert "未经 parfocal 测试" in said(versions.untested("paddle", "2.5.2"))
+
+
+def test_what_frameworks_stand_on_is_said_once_with_the_first_of_them(monkeypatch, capsys) -> None:
+    monkeypatch.setitem(versions.TESTED, "python", ("3.1", "3.2"))
+    monkeypatch.setattr(registry, "_loaded", {})
+    registry.get("paddle")
+    registry.get("torch")
+    assert capsys.readouterr().err.count("is not tested with parfocal: 3.1 to 3.2 are") == 1
 
 
 def test_it_is_said_at_first_use_and_once(monkeypatch, capsys) -> None:

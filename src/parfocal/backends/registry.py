@@ -16,7 +16,7 @@ from functools import cache
 
 from parfocal.backends.dialects import Dialect
 from parfocal.backends.protocol import Backend
-from parfocal.backends.versions import say_untested
+from parfocal.backends.versions import say_untested, surroundings
 from parfocal.errors import InputError, MissingFrameworkError, UnsupportedError
 from parfocal.phrases import joined, phrase
 
@@ -80,7 +80,8 @@ def get(name: str) -> Backend:
         )
     module, _, attribute = _known()[name].partition(":")
     backend = getattr(importlib.import_module(module), attribute)()
-    say_untested(name, backend.framework_version)
+    for each, version in ((name, backend.framework_version), *(() if _loaded else surroundings().items())):
+        say_untested(each, version)
     _loaded[name] = backend
     return _loaded[name]
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import sys
+
+import numpy as np
 
 from parfocal.phrases import phrase, said
 
@@ -12,7 +15,13 @@ TESTED: dict[str, tuple[str, str]] = {
     "paddle": ("2.6.2", "3.3.1"),
     "torch": ("2.1.2", "2.15.0"),
     "numpy": ("1.26.4", "2.4.6"),
+    "python": ("3.10", "3.13"),
 }
+
+
+def surroundings() -> dict[str, str]:
+    """The versions of what every framework stands on."""
+    return {"python": platform.python_version(), "numpy": np.__version__}
 
 
 def untested(name: str, version: str) -> str:
@@ -20,7 +29,8 @@ def untested(name: str, version: str) -> str:
     if name not in TESTED:
         return ""
     oldest, newest = TESTED[name]
-    if _numbers(oldest) <= _numbers(version) <= _numbers(newest):
+    found, last = _numbers(version), _numbers(newest)
+    if _numbers(oldest) <= found and found[: len(last)] <= last:
         return ""
     return phrase(
         "{name} {version} is not tested with parfocal: {oldest} to {newest} are; go on at your own risk",

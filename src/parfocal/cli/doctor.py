@@ -34,6 +34,7 @@ def doctor(
 ) -> None:
     """Show versions, threads, devices, speed, what is missing, and whether recording works here."""
     # not before a command needs them
+    from parfocal.backends.versions import surroundings, untested
     from parfocal.judge.speed import measure_speed
     from parfocal.native.library import LIBRARY, path_in_use, usable_paths
 
@@ -41,6 +42,7 @@ def doctor(
     speed = measure_speed()
     found = {name: _installed(distributions) for name, (distributions, _) in PACKAGES.items()}
     frameworks = {name: _framework(name) for name in FRAMEWORKS if found[name] is not None}
+    around = {name: line for name, version in surroundings().items() if (line := untested(name, version))}
     facts = {
         "parfocal": __version__,
         "python": platform.python_version(),
@@ -48,6 +50,7 @@ def doctor(
         "cores": os.cpu_count(),
         "packages": found,
         "frameworks": frameworks,
+        "untested": around,
         "loops": {
             "path": path_in_use(),
             "paths": paths,
@@ -84,6 +87,7 @@ def _print(facts: dict[str, Any], speed: str) -> None:
             phrase("{path}: compares {speed}", path=_path(loops["path"], loops["paths"]), speed=speed),
         )
     ]
+    rows += [("", line) for line in facts["untested"].values()]
     for name, (_, remedy) in PACKAGES.items():
         rows.append((name, facts["packages"][name] or phrase("not installed: {missing}", missing=remedy)))
         about = facts["frameworks"].get(name)
