@@ -288,3 +288,17 @@ def test_scores_are_in_units_of_the_values_own_rounding(dtype):
     assert rounding_score(values, values) == 0
     assert rounding_score(values, values.astype(int)) == 0
     assert rounding_score(values.astype(int), values.astype(int) + 1) is None
+
+
+def test_it_is_told_in_chinese(capsys, monkeypatch):
+    monkeypatch.setenv("PARFOCAL_LANG", "zh")
+    within = opinion.opinion_on_values([("logits", 0.6)])
+    assert within == "parfocal: 在舍入误差之内（噪声的 0.6 倍）"
+    beyond = opinion.opinion_on_values([("logits", 31000.0), ("loss", 0.5)])
+    assert beyond == (
+        "parfocal: logits：为该大小数值的舍入误差的 31,000 倍；未通过的 2 个值中有 1 个在舍入误差之内"
+    )
+    reference, port = Torch(), Paddle(epsilon=1e-3)
+    transfer(reference, port)
+    told = opinion_on_models(reference, port, X)
+    assert "，位于 norm（LayerNorm），前向：epsilon 在参考模型中为 1e-05，在移植模型中为 0.001" in told

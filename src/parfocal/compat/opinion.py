@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
 from parfocal.capture.determinism import dropping
+from parfocal.phrases import joined, phrase, said
+from parfocal.report.wording import PHASES
 
 if TYPE_CHECKING:
     from parfocal.report.report import Report
@@ -34,7 +36,7 @@ def is_wanted() -> bool:
 def tell(line: str) -> None:
     """On standard error: what the old tools print stays theirs to the byte."""
     if line:
-        print(line, file=sys.stderr)
+        print(said(line), file=sys.stderr)
 
 
 # Two arrays
@@ -48,15 +50,23 @@ def opinion_on_values(failures: Sequence[tuple[str, float | None]]) -> str:
         return ""
     within = [found for _, found in failures if found is not None and found <= LIMIT]
     if len(within) == len(failures):
-        many = len(within) > 1
-        return f"{HEAD}{f'all {len(within)} ' * many}{_within(max(within))}"
-    some = f"{len(within)} of the {len(failures)} values that failed are within rounding" if within else ""
+        told = _within(max(within))
+        return _line(told if len(within) == 1 else phrase("all {count} {told}", count=len(within), told=told))
+    some = (
+        phrase(
+            "{count} of the {failed} values that failed are within rounding",
+            count=len(within),
+            failed=len(failures),
+        )
+        if within
+        else ""
+    )
     beyond = [(name, found) for name, found in failures if found is not None and found > LIMIT]
     if not beyond:
-        return HEAD + some if some else ""
+        return _line(some) if some else ""
     name, found = beyond[0]
-    told = f"{name}: {_times(found)} the rounding of values of this size"
-    return HEAD + "; ".join(filter(None, (told, some)))
+    told = phrase("{name}: {times} the rounding of values of this size", name=name, times=_times(found))
+    return _line(joined("; ", filter(None, (told, some))))
 
 
 # Two models
@@ -74,13 +84,16 @@ def opinion_on_models(reference: Any, port: Any, inputs: Any, *, subject: str = 
     try:
         report = align(reference, port, inputs, transfer=False, progress=False, **options)
     except Exception as error:  # noqa: BLE001  # the drop-in has its verdict; what went wrong here is told
-        return _cut(
-            f"{HEAD}no opinion of its own: {type(error).__name__}: {getattr(error, 'message', error)}"
+        raised = phrase(
+            "no opinion of its own: {kind}: {error}",
+            kind=type(error).__name__,
+            error=getattr(error, "message", error),
         )
-    random = ""
+        return _line(raised)
+    told = _told(report)
     if report.ok and options.get("mode") != "eval" and (_drops(reference) or _drops(port)):
-        random = " with dropout off; at work, it draws other numbers on each side"
-    return _cut(f"{HEAD}{f'{subject}: ' * bool(subject)}{_told(report)}{random}")
+        told = phrase("{told} with dropout off; at work, it draws other numbers on each side", told=told)
+    return _line(phrase("{subject}: {told}", subject=subject, told=told) if subject else told)
 
 
 def _drops(model: Any) -> bool:
@@ -95,31 +108,39 @@ def _told(report: Report) -> str:
         scores = [found for pair in report.pairs for found in (pair.forward, pair.backward)]
         return _within(max((found for found in scores if found is not None), default=0.0))
     site = first.port or first.reference
-    place = f" at {site.path or 'the model itself'} ({site.op or site.kind})" if site else ""
+    path = (site.path or phrase("the model itself")) if site else ""
+    place = phrase(" at {path} ({kind})", path=path, kind=site.op or site.kind) if site else ""
     why = first.message if first.cause is None else first.cause.message
     if first.cause is not None and first.cause.proof is None:
-        why = f"likely cause: {why}"
-    size = f"{_times(first.score)} the noise" if math.isfinite(first.score) else "no rounding"
-    fix = f"; write: {first.cause.fix}" if first.cause and first.cause.fix else ""
-    return f"{size}{place}, {first.phase}{': ' if why else ''}{why}{fix}"
+        why = phrase("likely cause: {why}", why=why)
+    times = math.isfinite(first.score)
+    size = phrase("{times} the noise", times=_times(first.score)) if times else phrase("no rounding")
+    told = phrase(
+        "{size}{place}, {phase}", size=size, place=place, phase=PHASES.get(first.phase, first.phase)
+    )
+    if why:
+        told = phrase("{told}: {why}", told=told, why=why)
+    fix = first.cause.fix if first.cause else ""
+    return phrase("{told}; write: {fix}", told=told, fix=fix) if fix else told
 
 
 def _within(found: float) -> str:
-    return f"within rounding ({found:.1f} of the noise)"
+    return phrase("within rounding ({score} of the noise)", score=f"{found:.1f}")
 
 
 def _times(found: float) -> str:
     """Two digits are enough."""
     if not math.isfinite(found):
-        return "infinitely many times"
+        return phrase("infinitely many times")
     if found < 10:
-        return f"{found:.1f} times"
+        return phrase("{number} times", number=f"{found:.1f}")
     rounded = round(found, 1 - math.floor(math.log10(found)))
-    return f"{rounded:,.0f} times"
+    return phrase("{number} times", number=f"{rounded:,.0f}")
 
 
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
+def _line(told: str) -> str:
+    """In the language of the terminal."""
+    line = " ".join(f"{HEAD}{said(told)}".split())
     return line if len(line) <= WIDEST else f"{line[: WIDEST - 3]}..."
 
 

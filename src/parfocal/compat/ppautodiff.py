@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from parfocal.backends.protocol import Array, Backend, StateTensor
@@ -27,7 +28,7 @@ from parfocal.compat.padiff.weight_init.copying import copy_weights, units_of
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.inputs import Sides, convert
 from parfocal.judge.metrics import compare_arrays
-from parfocal.phrases import phrase
+from parfocal.phrases import joined, phrase
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import apply
 
@@ -43,6 +44,19 @@ class NodePair:
     paddle: ReportNode
 
 
+def _input_by_both_names(function: Callable[..., bool]) -> Callable[..., bool]:
+    """The document's signature says ``example_inp``, its list of parameters ``inp``."""
+
+    @wraps(function)
+    def called(*given: Any, **named: Any) -> bool:
+        if "inp" in named and "example_inp" not in named:
+            named["example_inp"] = named.pop("inp")
+        return function(*given, **named)
+
+    return called
+
+
+@_input_by_both_names
 def autodiff(
     layer: Any,
     module: Any,
@@ -52,8 +66,9 @@ def autodiff(
 ) -> bool:
     """Whether a paddle ``layer`` and a torch ``module`` agree on an input, forward and backward.
 
-    ``example_inp`` is an array, or a tuple of arrays for several arguments. With ``auto_weights``
-    the layer first gets the module's weights. ``options`` may hold ``atol`` (0) and ``rtol`` (1e-7).
+    ``example_inp``, which may be called ``inp`` too, is an array, or a tuple of arrays for several
+    arguments. With ``auto_weights`` the layer first gets the module's weights. ``options`` may hold
+    ``atol`` (0) and ``rtol`` (1e-7).
     """
     config = _config(options or {})
     models = _proxy(module, "torch"), _proxy(layer, "paddle")
@@ -189,7 +204,7 @@ def _compare_value(what: str, models: Models, pair: SlotPair, config: CompareCon
     if _same(arrays, pair.slots, config):
         return True
     if pair.slots[0].role == "running_var" and _is_convention(models, pair, arrays, config):
-        tell(f"{HEAD}{pair.slots[1].stored.path}: {CONVENTION}")
+        tell(joined(": ", (HEAD + pair.slots[1].stored.path, CONVENTION)))
         return True
     _print_state(what, models, pair.units, pair.stored[1])
     return False

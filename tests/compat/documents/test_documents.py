@@ -349,7 +349,8 @@ def test_comparisons_of_models(run, classifiers, name, capsys):
 def test_reprod_logs_signatures():
     logger, helper = reprod_log.ReprodLogger, reprod_log.ReprodDiffHelper
     assert documented(logger.add) == "self, key, val"
-    assert documented(logger.remove) == "self, key"
+    assert documented(logger.remove, 2) == "self, key"
+    assert documented(logger.remove) == "self, key, value=None"
     assert documented(logger.clear) == "self"
     assert documented(logger.save) == documented(helper.load_info) == "self, path"
     assert documented(helper.compare_info) == "self, info1, info2"

@@ -186,7 +186,7 @@ def test_a_damaged_dump_is_named(proxy, tmp_path):
         check_report(tmp_path, tmp_path)
 
 
-@pytest.mark.parametrize("form", [(2, "dump"), (2,), ()])
+@pytest.mark.parametrize("form", [(2, "dump"), (2,), ()], ids=str)
 def test_both_forms_of_try_dump(proxy, tmp_path, monkeypatch, form):
     monkeypatch.chdir(tmp_path)
     proxy.dump_freq = 1 if form else 2
@@ -199,7 +199,8 @@ def test_both_forms_of_try_dump(proxy, tmp_path, monkeypatch, form):
         if len(form) == 2:
             shutil.rmtree(folder, ignore_errors=True)
         assert proxy.report.items == []
-    assert dumped == [True, False, True, False]
+    # the document counts calls, the original's own form steps from 0
+    assert dumped == ([False, True, False, True] if form else [True, False, True, False])
 
 
 def test_try_dump_refuses_what_it_cannot_understand(proxy):
@@ -207,6 +208,48 @@ def test_try_dump_refuses_what_it_cannot_understand(proxy):
         proxy.try_dump(2, 3)
     with pytest.raises(InputError, match="per_step is 0"):
         proxy.try_dump(0)
+    proxy.dump_freq = 3
+    with pytest.raises(InputError, match="per_step is 10; with dump_freq=3"):
+        proxy.try_dump(per_step=10)
+
+
+def test_ten_steps_as_the_document_writes_them(proxy, tmp_path):
+    seen = []
+    for _ in range(20):
+        run(proxy, floats(2, 10))
+        proxy.try_dump("dumps", per_step=10)
+        seen.append(os.path.exists("dumps"))
+        shutil.rmtree("dumps", ignore_errors=True)
+    assert [number for number, there in enumerate(seen, start=1) if there] == [10, 20]
+
+
+class Blocks(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(4, 2)
+        self.head = torch.nn.Linear(4, 2)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "mode", "kept"),
+    [
+        ("attention", "sublayers", {"attention", "head"}),
+        ("attention.out_proj", "self", {"attention", "head"}),
+        ("attention", "all", {"head"}),
+        ("", "sublayers", set()),
+        ("head", "sublayers", {"attention", "attention.out_proj", "head"}),
+    ],
+)
+def test_parameters_leave_out_what_the_black_list_does(tmp_path, left_out, mode, kept):
+    model = Blocks()
+    proxy = create_model(model, name="blocks")
+    proxy.update_black_list([model.get_submodule(left_out)], mode)
+    proxy.dump_params(tmp_path)
+    tree = json.loads((tmp_path / "params.json").read_text())["tree"]
+    entries = [tree]
+    for each in entries:
+        entries += each["children"]
+    assert {each["route"].partition(".")[2] for each in entries if each["weights"]} == kept
 
 
 def test_steps_between_dumps_are_not_recorded():

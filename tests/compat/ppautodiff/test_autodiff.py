@@ -74,6 +74,13 @@ def given():
     return np.abs(floats(100, 100))
 
 
+def test_the_input_by_both_names_of_the_document(pair, given, capsys):
+    assert autodiff(*pair, inp=given, auto_weights=True, options=OPTIONS) is True
+    for wrong in ({}, {"example_inp": given, "inp": given}):
+        with pytest.raises(TypeError, match=r"argument.* '(example_)?inp'"):
+            autodiff(*pair, **wrong)
+
+
 def test_success(pair, given, capsys):
     assert autodiff(*pair, given, auto_weights=True, options=OPTIONS) is True
     printed = capsys.readouterr().out

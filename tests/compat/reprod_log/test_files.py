@@ -140,3 +140,16 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match=r"cannot write .*file/x"):
         logged(x=1.0).save(tmp_path / "file" / "x")
+
+
+def test_a_missing_file_is_what_the_original_raises_too(tmp_path):
+    for kind in (FileNotFoundError, StorageError):
+        with pytest.raises(kind, match=r"nothing\.npy: No such file or directory"):
+            ReprodDiffHelper().load_info(tmp_path / "nothing.npy")
+
+
+def test_a_file_that_may_not_be_read_is_no_missing_one(tmp_path):
+    (tmp_path / "here.npy").write_bytes(b"no array")
+    with pytest.raises(FileFormatError) as caught:
+        ReprodDiffHelper().load_info(tmp_path / "here.npy")
+    assert not isinstance(caught.value, FileNotFoundError)

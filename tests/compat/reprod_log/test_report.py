@@ -9,6 +9,7 @@ import pytest
 
 from parfocal.compat.reprod_log import ReprodDiffHelper
 from parfocal.errors import EmptyComparisonError, InputError, StorageError
+from parfocal.workflow.acceptance.logs import read_log
 from tests.compat.reprod_log import golden
 
 STAMP = re.compile(r"^\[\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\] root INFO: ", re.MULTILINE)
@@ -45,6 +46,27 @@ def test_the_documented_example_to_the_character(tmp_path, capsys):
         printed,
     )
     assert path.read_text() == printed
+
+
+def test_the_lines_of_the_guides_document_on_request(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PARFOCAL_REPROD_LOG_LINES", "guide")
+    path = tmp_path / "forward_diff.log"
+    values = {"demo_test_1": np.zeros(2)}
+    assert compared(values, values).report(path=path) is True
+    stamp = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - reprod_log.utils - INFO - "
+    assert re.fullmatch(
+        f"{stamp}demo_test_1: \n"
+        f"{stamp}\tmean diff: check passed: True, value: 0.0\n"
+        f"{stamp}diff check passed\n",
+        path.read_text(),
+    )
+    assert capsys.readouterr().out == path.read_text()
+    told = read_log(path)
+    assert told.passed is True
+    assert told.means == {"demo_test_1": 0.0}
+    monkeypatch.setenv("PARFOCAL_REPROD_LOG_LINES", "2.0")
+    with pytest.raises(InputError, match=r"PARFOCAL_REPROD_LOG_LINES is '2.0'"):
+        compared(values, values).report(path=path)
 
 
 def test_the_originals_lines_for_the_originals_files(capsys):

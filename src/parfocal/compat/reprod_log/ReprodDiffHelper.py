@@ -20,9 +20,13 @@ from parfocal.compat.reprod_log.utils import (
     opinion_line,
     report_logger,
 )
-from parfocal.errors import EmptyComparisonError, FileFormatError, InputError
+from parfocal.errors import EmptyComparisonError, FileFormatError, InputError, StorageError
 from parfocal.phrases import phrase
 from parfocal.run.files import load_arrays
+
+
+class MissingLogError(StorageError, FileNotFoundError):
+    """There is no such log."""
 
 
 class ReprodDiffHelper:
@@ -32,8 +36,16 @@ class ReprodDiffHelper:
         self.diff_dict: DifferenceTree | None = None
 
     def load_info(self, path: str | os.PathLike[str]) -> dict[str, Any]:
-        """The values of a saved log by key, the caller's to change. Nothing in the file is executed."""
-        info = load_arrays(path)
+        """The values of a saved log by key, the caller's to change. Nothing in the file is executed.
+
+        A file that is not there is a ``FileNotFoundError`` too, as the original raises it.
+        """
+        try:
+            info = load_arrays(path)
+        except StorageError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise MissingLogError(error.message, hint=error.hint) from error.__cause__
+            raise
         if list(info) == [""]:
             raise FileFormatError(
                 phrase("{path} holds a single value, not a dict of arrays by key", path=os.fspath(path)),

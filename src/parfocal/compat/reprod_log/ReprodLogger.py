@@ -39,8 +39,11 @@ class ReprodLogger:
             warnings.warn(said(told), stacklevel=2)
         self._data[key] = value
 
-    def remove(self, key: str) -> None:
-        """Drop a key and its value; a key that is not there is said on stdout."""
+    def remove(self, key: str, value: Any = None) -> None:
+        """Drop a key and its value; a key that is not there is said on stdout.
+
+        ``value`` may be given, as the original's document lists it; what is dropped is what the key has.
+        """
         if key in self._data:
             del self._data[key]
         else:

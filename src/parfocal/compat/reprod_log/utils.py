@@ -17,12 +17,17 @@ from parfocal.backends import registry
 from parfocal.compat.opinion import opinion_on_values
 from parfocal.compat.reprod_log.values import to_tensors, to_value
 from parfocal.errors import InputError
-from parfocal.phrases import phrase
+from parfocal.phrases import joined, phrase
 from parfocal.run.storage import storage_errors
 
 METHODS = ("min", "max", "mean")  # in the order in which "all" prints them
 _OWN_HANDLERS = ("reprod_log stdout", "reprod_log file")
-_FORMAT = logging.Formatter("[%(asctime)s] %(name)s %(levelname)s: %(message)s", datefmt="%Y/%m/%d %H:%M:%S")
+LINE_FORM = "PARFOCAL_REPROD_LOG_LINES"  # in the environment: a key of LINE_FORMS
+# How a line of a report begins: as reprod_log 1.0.1 writes it, and as the guide's document shows it.
+LINE_FORMS = {
+    "1.0.1": ("[%(asctime)s] %(name)s %(levelname)s: %(message)s", "%Y/%m/%d %H:%M:%S", "root"),
+    "guide": ("%(asctime)s - %(name)s - %(levelname)s - %(message)s", None, "reprod_log.utils"),
+}
 
 
 def init_logger(
@@ -46,10 +51,11 @@ def init_logger(
 def report_logger(log_file: str | os.PathLike[str] | None) -> Iterator[logging.Logger]:
     """A logger for one report, gone afterwards.
 
-    It is called "root", as the report's lines say, but is not the process's root logger: frameworks
-    hang handlers of their own on that one, which would print every line again.
+    It is called as the report's lines say, "root" as a rule, but is not the process's root logger:
+    frameworks hang handlers of their own on that one, which would print every line again.
     """
-    logger = logging.Logger("root", logging.INFO)
+    _, _, name = _line_form()
+    logger = logging.Logger(name, logging.INFO)
     for handler in _open_handlers(log_file):
         logger.addHandler(handler)
     try:
@@ -58,14 +64,25 @@ def report_logger(log_file: str | os.PathLike[str] | None) -> Iterator[logging.L
         _close_handlers(logger)
 
 
+def _line_form() -> tuple[str, str | None, str]:
+    wanted = os.environ.get(LINE_FORM) or "1.0.1"
+    if wanted not in LINE_FORMS:
+        raise InputError(
+            phrase("{variable} is {wanted}", variable=LINE_FORM, wanted=repr(wanted)),
+            hint=phrase("there are: {names}", names=joined(", ", LINE_FORMS)),
+        )
+    return LINE_FORMS[wanted]
+
+
 def _open_handlers(log_file: str | os.PathLike[str] | None) -> list[logging.Handler]:
+    line, date, _ = _line_form()
     handlers: list[logging.Handler] = [logging.StreamHandler(stream=sys.stdout)]
     if log_file is not None:
         with storage_errors("write", log_file):
             os.makedirs(os.path.dirname(log_file) or ".", exist_ok=True)
             handlers.append(logging.FileHandler(log_file, "w", encoding="utf-8"))
     for handler, name in zip(handlers, _OWN_HANDLERS, strict=False):
-        handler.setFormatter(_FORMAT)
+        handler.setFormatter(logging.Formatter(line, datefmt=date))
         handler.set_name(name)
     return handlers
 

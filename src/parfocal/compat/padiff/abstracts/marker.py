@@ -92,18 +92,19 @@ class Marker:
         above = [ancestor.module for ancestor in node.ancestors()]
         if any(id(module) in mapped for module in above):
             return False
-        if node.parent is None:
-            return node.module not in self.black_list or self.use_white_list
-        if self.use_white_list:
+        if self.use_white_list and node.parent is not None:
             return node.module in self.white_list or any(m in self.white_list_recursively for m in above)
-        return node.module not in self.black_list and not any(m in self.black_list_recursively for m in above)
+        return not self._left_out(node)
 
     def recorded(self, node: ModuleNode) -> bool:
         """Whether calls of this module are recorded; depends on ``PADIFF_SIKP_WRAP_LAYER`` too."""
         return self.listed(node) and not (node.parent is not None and _skips_wrappers() and self._bare(node))
 
     def weighed(self, node: ModuleNode) -> bool:
-        """Whether this module's weights are dumped and compared; a layer stands for what is inside it."""
+        """Whether this module's weights are dumped and compared.
+
+        A layer stands for what is inside it, but for what a black list names there.
+        """
         mapped = {id(entry.module) for entry in self.layer_map}
         whole = next(
             (
@@ -113,7 +114,14 @@ class Marker:
             ),
             node,
         )
-        return self.listed(whole) and self.assigned(node)
+        return self.listed(whole) and not self._left_out(node) and self.assigned(node)
+
+    def _left_out(self, node: ModuleNode) -> bool:
+        """Whether the black lists leave a module out; they do not count beside a white list."""
+        inside = self.black_list_recursively
+        return not self.use_white_list and (
+            node.module in self.black_list or any(above.module in inside for above in node.ancestors())
+        )
 
     def assigned(self, node: ModuleNode) -> bool:
         """Whether this module's weights are to become those of the other model."""

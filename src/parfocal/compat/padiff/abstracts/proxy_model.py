@@ -148,8 +148,10 @@ class ProxyModel:
     ) -> None:
         """End a step: dump report and parameters if it is one of those to be dumped, then clear the report.
 
-        Two forms: ``try_dump(dump_path)`` dumps every ``dump_freq``-th step, ``try_dump(per_step, dir_path)``
-        every ``per_step``-th. Without a folder it is ``step_<step>/rank_<rank>`` in ``dump_path``.
+        Two forms: ``try_dump(per_step, dir_path)`` dumps at every ``per_step``-th call, as the document
+        says (10: at the tenth and the twentieth). ``try_dump(dump_path)`` dumps at steps 0, ``dump_freq``,
+        2 ``dump_freq``, ..., as the original does. Without a folder it is ``step_<step>/rank_<rank>`` in
+        ``dump_path``.
         """
         numbers = [given for given in (*args, per_step) if isinstance(given, int)]
         folders = [given for given in (*args, dir_path, dump_path) if isinstance(given, (str, os.PathLike))]
@@ -160,7 +162,16 @@ class ProxyModel:
         every = numbers[0] if numbers else self.dump_freq
         if every < 1:
             raise InputError(phrase("per_step is {every}; it must be 1 or more", every=every))
-        if self.step % every == 0:
+        if numbers and self.dump_freq > 1:
+            raise InputError(
+                phrase(
+                    "per_step is {every}; with dump_freq={dump_freq} most of these calls are not recorded",
+                    every=every,
+                    dump_freq=self.dump_freq,
+                ),
+                hint=phrase("give one of the two: create_model(model), or try_dump() without per_step"),
+            )
+        if (self.step + bool(numbers)) % every == 0:
             folder = folders[0] if folders else f"{self.dump_path}/step_{self.step}/rank_{rank()}"
             reset_dir(os.fspath(folder))
             self.dump_params(folder)

@@ -23,7 +23,7 @@ from parfocal.compat.padiff.partners import Partners, pair_slots, pair_units
 from parfocal.compat.padiff.utils import log
 from parfocal.errors import EmptyComparisonError
 from parfocal.judge.floors import rounding_score
-from parfocal.phrases import phrase
+from parfocal.phrases import joined, phrase
 from parfocal.weights.tables import REQUIRED_BUFFERS
 from parfocal.weights.units import Slot, Unit
 from parfocal.weights.views import apply
@@ -145,7 +145,7 @@ def _check_target(
 
 def _conclude(findings: _Findings, target: str, name: str, config: CompareConfig, begun: set[str]) -> bool:
     for route in findings.conventions:
-        tell(f"{HEAD}{route}: {CONVENTION}")
+        tell(joined(": ", (HEAD + route, CONVENTION)))
     tell_hidden(findings.hidden, config)
     if not findings.texts:
         log(f"{target} compared.")

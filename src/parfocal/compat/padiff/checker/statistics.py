@@ -12,8 +12,9 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.compat.padiff.comparing import CompareConfig
+from parfocal.phrases import phrase
 
-CONVENTION = (
+CONVENTION = phrase(
     "the running variance differs by no more than torch's division by n - 1 "
     "against paddle's by n; this is not counted as a difference."
 )

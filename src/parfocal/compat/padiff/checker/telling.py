@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from parfocal.compat.opinion import HEAD, tell
 from parfocal.compat.padiff.comparing import CompareConfig
+from parfocal.phrases import phrase
 
 SHOWN = 10
 
@@ -15,8 +16,13 @@ def tell_hidden(lines: Sequence[str], config: CompareConfig) -> None:
     if not lines:
         return
     count = len(lines)
-    tell(f"{HEAD}within the tolerance on average only (compare_mode {config.compare_mode}): {count} tensors")
+    told = phrase(
+        "within the tolerance on average only (compare_mode {mode}): {count} tensors",
+        mode=config.compare_mode,
+        count=count,
+    )
+    tell(HEAD + told)
     for line in lines[:SHOWN]:
         tell(f"    {line}")
     if count > SHOWN:
-        tell(f"    ... and {count - SHOWN} more")
+        tell(phrase("    ... and {count} more", count=count - SHOWN))

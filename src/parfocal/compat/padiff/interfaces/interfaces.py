@@ -100,7 +100,12 @@ def _batch_difference(first: Any, second: Any, config: CompareConfig) -> str | N
             continue
         outcome = compare(arrays[0], arrays[1], config)
         if outcome.hidden:
-            tell(f"{HEAD}item {position} of a batch agrees on average only: {outcome.hidden}")
+            told = phrase(
+                "item {position} of a batch agrees on average only: {elements}",
+                position=position,
+                elements=outcome.hidden,
+            )
+            tell(HEAD + told)
         if not outcome.equal:
             return f"item {position}: AssertionError:  {outcome.text}"
     return None
