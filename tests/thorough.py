@@ -27,6 +27,7 @@ LONG = (
         "guide/test_known_results.py",
         "guide/test_many_cards.py",
         "guide/test_original_tool.py",
+        "guide/test_own_projects.py",
         "guide/test_processes.py",
         "guide/test_steps.py",
     ),

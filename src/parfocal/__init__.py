@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from parfocal.workflow.results import compare_result
     from parfocal.workflow.schedules import compare_schedule
     from parfocal.workflow.seeding import seed
+    from parfocal.workflow.small_datasets import small_dataset
     from parfocal.workflow.training.comparing import compare_training
 
 _HOMES = {
@@ -56,6 +57,7 @@ _HOMES = {
     "record": "parfocal.capture.recording",
     "seed": "parfocal.workflow.seeding",
     "sides": "parfocal.inputs",
+    "small_dataset": "parfocal.workflow.small_datasets",
     "transfer": "parfocal.weights.transfer",
 }
 
@@ -81,6 +83,7 @@ __all__ = [
     "save_batches",
     "seed",
     "sides",
+    "small_dataset",
     "transfer",
 ]
 

@@ -43,9 +43,13 @@ def lines_of(done):
 def test_one_model_with_inputs(describe):
     lines = lines_of(describe("ref.py:build", *INPUT))
     assert lines[0] == "module kind layer tensors parameters calls input -> output"
-    assert lines[1] == "Sequential Sequential Sequential 155 1 6x4 -> 6x3"
-    assert lines[2] == "0 Linear Linear(4, 8) weight 8x4, bias 8 40 1 6x4 -> 6x8"
-    assert lines[5] == "1 LayerNorm LayerNorm(8) weight 8, bias 8 16 1 6x8 -> 6x8"
+    assert lines[1] == "Sequential Sequential Sequential 155 1 6x4 float32 -> 6x3 float32"
+    assert (
+        lines[2] == "0 Linear Linear(4, 8) weight 8x4 float32, bias 8 float32 40 1 6x4 float32 -> 6x8 float32"
+    )
+    assert lines[5] == (
+        "1 LayerNorm LayerNorm(8) weight 8 float32, bias 8 float32 16 1 6x8 float32 -> 6x8 float32"
+    )
     assert lines[-1].startswith("Sequential (torch ")
     assert lines[-1].endswith(": 6 modules, 155 parameters (155 trainable), 0 numbers in buffers, 6 calls")
 
@@ -53,7 +57,7 @@ def test_one_model_with_inputs(describe):
 def test_without_inputs_no_calls_are_shown(describe):
     lines = lines_of(describe("port.py:build"))
     assert lines[0] == "module kind layer tensors parameters"
-    assert lines[2] == "0 Linear Linear(4, 8) weight 4x8, bias 8 40"
+    assert lines[2] == "0 Linear Linear(4, 8) weight 4x8 float32, bias 8 float32 40"
     assert "calls" not in lines[-1]
 
 
@@ -66,6 +70,19 @@ def test_two_models_side_by_side(describe, given):
     assert norm.endswith("epsilon 1e-05 / 1e-06")
     assert "paired 6 of 6 and 6 modules" in lines
     assert any(line.startswith("port Sequential (paddle ") for line in lines)
+
+
+def test_another_dtype_is_seen_on_its_line_and_nowhere_else(describe, folder):
+    (folder / "half.py").write_text(
+        PORT.replace(
+            "    return paddle.nn.Sequential(",
+            "    inner[0].to(dtype='float64')\n    return paddle.nn.Sequential(",
+        )
+    )
+    lines = lines_of(describe("ref.py:build", "half.py:build"))
+    assert sum("dtype float32 / float64" in line for line in lines) == 1
+    assert "dtype float32 / float64" in next(line for line in lines if "Linear(8, 8)" in line)
+    assert not any("dtype" in line for line in lines_of(describe("ref.py:build", "port.py:build")))
 
 
 def test_depth_shows_less_and_counts_all(describe):
@@ -82,7 +99,9 @@ def test_json_has_every_call(describe):
     assert found["totals"]["parameters"] == 155
     first = found["modules"][1]
     assert (first["path"], first["kind"], first["parameters"]) == ("0", "Linear", 40)
-    assert first["calls"] == [{"inputs": {"0": [6, 4]}, "outputs": {"0": [6, 8]}}]
+    (call,) = first["calls"]
+    assert (call["inputs"], call["outputs"]) == ({"0": [6, 4]}, {"0": [6, 8]})
+    assert (call["input_dtypes"], call["output_dtypes"]) == ({"0": "float32"}, {"0": "float32"})
     assert first["settings"]["in_features"] == 4
     pair = json.loads(describe("ref.py:build", "port.py:build", *INPUT, "--json").out)
     norm = next(line for line in pair["lines"] if line["reference"] == "1.1")

@@ -214,6 +214,34 @@ def test_two_models_with_the_weights_of_one_checkpoint(tmp_path):
     ]
 
 
+def test_two_scripts_with_the_weights_of_one_checkpoint(tmp_path):
+    """Each seeds itself; what --weights gives both is there before the first call, in either framework."""
+    import torch
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    torch.save(model.state_dict(), tmp_path / "weights.pth")
+    helper = "import numpy as np\n\n\ndef batch(to):\n    return np.ones((2, 3), 'float32')\n"
+    (tmp_path / "helper.py").write_text(helper)
+    given = {"torch": "torch.from_numpy(helper.batch(0))", "paddle": "paddle.to_tensor(helper.batch(0))"}
+    reports = []
+    for options in ((), ("--weights", "weights.pth")):
+        runs = []
+        for name, script in TRAINING.items():
+            lines = [
+                f"    x = {given[name]}" if line.startswith("    x = ") else line
+                for line in script.splitlines()
+            ]
+            (tmp_path / f"{name}.py").write_text("\n".join(lines))
+            runs.append(tmp_path / f"{name}{len(options)}")
+            done = run(tmp_path, *options, "--out", runs[-1].name, f"{name}.py", "2")
+            assert done.returncode == 0, done.stderr
+        reports.append(pf.compare(*runs))
+    assert reports[0].first.phase == "weights"
+    assert reports[0].first.cause.message.startswith("the runs begin with other weights")
+    assert reports[1].first.phase == "optimizer"  # the paddle script has another rule of update
+
+
 @pytest.mark.parametrize(("mode", "dropped"), [("eval", False), ("train", True)])
 def test_a_model_is_recorded_in_the_wished_mode(tmp_path, mode, dropped):
     (tmp_path / "mine.py").write_text(

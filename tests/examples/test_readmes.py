@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from parfocal.workflow.guide.steps import NAMES
+from parfocal.workflow.guide.steps import STEPS
 from tests.examples.walkthrough import (
     BLOCK,
     EXAMPLES,
@@ -17,6 +17,7 @@ from tests.examples.walkthrough import (
     run,
 )
 
+LABELS = tuple(step.label for step in STEPS)  # how a line of the table begins
 # Smaller than in the README: what the scripts make, and what the plans ask for.
 SMALLER = {
     "alexnet": (
@@ -59,7 +60,7 @@ def test_the_commands_of_the_readme_print_what_it_shows(tmp_path, name):
     for command in found:
         finished = run(command.line, folder)
         assert finished.status == (1 if command.line == FAILING else 0), "\n".join(finished.printed)
-        assert_shown(command, finished, NAMES)
+        assert_shown(command, finished, LABELS)
         if command.line == FAILING:
             assert set(DIAGNOSES[name]) <= set(finished.printed)
 
@@ -86,10 +87,10 @@ def test_both_plans_differ_in_one_line_of_the_port(name):
 
 def test_a_line_that_is_not_printed_is_noticed():
     printed = Finished("parfocal check", 0, ("checkpoint forward     green", "checkpoint metric      red"))
-    assert_shown(Command("parfocal check", ("checkpoint metric red",)), printed, NAMES)
+    assert_shown(Command("parfocal check", ("checkpoint metric red",)), printed, LABELS)
     with pytest.raises(AssertionError, match="does not print 'checkpoint metric green'"):
-        assert_shown(Command("parfocal check", ("checkpoint metric green",)), printed, NAMES)
+        assert_shown(Command("parfocal check", ("checkpoint metric green",)), printed, LABELS)
     with pytest.raises(AssertionError, match="does not print"):
         assert_shown(
-            Command("parfocal check", ("checkpoint metric red", "checkpoint forward green")), printed, NAMES
+            Command("parfocal check", ("checkpoint metric red", "checkpoint forward green")), printed, LABELS
         )

@@ -371,13 +371,16 @@ EXPECTED = {
     "divisor_override": "op.pool_count",
     "epsilon": "config.epsilon",
     "groups": "config.groups",
+    "ignore_index": "loss.ignore_index",
     "kernel_size": "config.kernel",
+    "label_smoothing": "loss.label_smoothing",
     "negative_slope": "config.slope",
     "num_groups": "config.groups",
     "num_heads": "config.heads",
     "output_padding": "config.padding",
     "padding": "config.padding",
     "padding_mode": "op.padding_mode",
+    "reduction": "loss.reduction",
     "stride": "config.stride",
 }
 

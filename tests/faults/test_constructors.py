@@ -154,3 +154,24 @@ def test_the_momentum_of_running_statistics(tmp_path, momentum):
         assert fix.startswith("self.norm = nn.BatchNorm1D(8, momentum=0.9)  # ")
     else:  # what the name stands for elsewhere is not known
         assert fix == "port.norm = paddle.nn.BatchNorm1D(8, momentum=0.9)"
+
+
+def test_a_line_that_assigns_another_name_does_not_stand_in_the_way(tmp_path):
+    """By its arguments either line may have made either layer."""
+
+    class Two(Reference):
+        def __init__(self) -> None:
+            super().__init__()
+            self.other = nn.LayerNorm(8, 1e-3)
+
+        def forward(self, x: Any) -> Any:
+            return self.last(self.norm(self.other(self.first(x))))
+
+    norms = [f"self.{name} = nn.LayerNorm(WIDTH, epsilon=1e-3)" for name in ("norm", "other")]
+    source = source_of("\n        ".join(norms)).replace(
+        "self.norm(self.first", "self.norm(self.other(self.first"
+    )
+    source = source.replace("self.first(x)))", "self.first(x))))")
+    line, place = fix_of(source, tmp_path, Two).split("  # ")
+    assert line == "self.norm = nn.LayerNorm(WIDTH, epsilon=1e-05)"
+    assert "self.norm =" in source.splitlines()[int(place.partition(":")[2]) - 1]

@@ -115,10 +115,11 @@ def test_rounding_raises_the_threshold_of_a_log_and_a_difference_does_not():
     assert [each.value for each in Spelling] == ["torch", "pytorch"]
 
 
-def recorded(folder, framework, *, steps=3, logs=("top1",)):
+def recorded(folder, framework, *, steps=3, logs=("top1",), scale=1.0):
     """A training by hand, recorded: the same numbers in both frameworks, which may agree to the last bit."""
     generator = np.random.default_rng(0)
     x, w = generator.normal(size=(16, 4)).astype("float32"), generator.normal(size=(4, 2)).astype("float32")
+    w = w * np.float32(scale)
     if framework == "torch":
         import torch
 
@@ -149,6 +150,17 @@ def test_recorded_runs_become_the_guides_files(tmp_path, monkeypatch, capsys):
     assert "accepted: 5 of 5 checkpoints" in result.out
     names = {path.name for path in (tmp_path / "guide" / "log_reprod").iterdir()}
     assert names == TOOL
+
+
+def test_an_export_says_what_each_file_needs(tmp_path, monkeypatch, capsys):
+    runs = [recorded(tmp_path / name, name, scale=1 + side) for side, name in enumerate(("torch", "paddle"))]
+    result = run_here(monkeypatch, capsys, "export", *runs, "--guide", tmp_path / "guide")
+    assert result.status == 1
+    for name in ("forward", "loss", "bp_align"):
+        assert f"{name} needs " in result.out
+    assert "metric needs" not in result.out  # it was logged on both sides, and is the same
+    assert "weight has other values" in result.out
+    assert "fix: " in result.out
 
 
 def test_what_runs_do_not_hold_is_told(tmp_path, monkeypatch, capsys):

@@ -54,8 +54,9 @@ def test_epochs_draw_other_random_numbers_from_the_same_seed(tmp_path, monkeypat
 
     def losses() -> list[float]:
         project = read_project(folder)
+        given = {"run": 0, "out": str(tmp_path / "parts.safetensors")}
         side = GuideSide(project, next(each for each in project.sides if each.name == name))
-        return [round(each, 5) for each in train(_with_own_weights(side), {})["losses"]]
+        return [round(each, 5) for each in train(_with_own_weights(side), given)["losses"]]
 
     first = losses()
     assert len(first) == 3
@@ -66,7 +67,8 @@ def test_epochs_draw_other_random_numbers_from_the_same_seed(tmp_path, monkeypat
 def _with_own_weights(side: GuideSide) -> GuideSide:
     from safetensors.numpy import save_file
 
-    side.weights.parent.mkdir(parents=True, exist_ok=True)
-    if not side.weights.is_file():
-        save_file(side.state(side.fresh_model()), side.weights)
+    begun = side.of_run(0)
+    begun.weights.parent.mkdir(parents=True, exist_ok=True)
+    if not begun.weights.is_file():
+        save_file(side.state(side.fresh_model()), begun.weights)
     return side

@@ -36,3 +36,4 @@ def _models() -> Any:
 
 torchvision_models = _models()
 torchvision_transforms = importlib.import_module("torchvision.transforms")
+torchvision_datasets = importlib.import_module("torchvision.datasets")

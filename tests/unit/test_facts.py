@@ -27,7 +27,6 @@ FILES = {
     "compat/padiff/pairing.py": "a word of the older tool's files",
     "compat/padiff/weight_init/weights.py": "the last line of an error, in the older tool's log",
     "explain/reproducing.py": "a sentence as a docstring",
-    "workflow/guide/texts.py": "the first line, in a table",
 }
 
 

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from parfocal.backends.draws import Draws
 from parfocal.backends.training_protocol import (
     InitialisingBackend,
     SchedulingBackend,
@@ -212,6 +213,8 @@ class ModelBackend(TensorBackend, Protocol):
     def seed(self, value: int) -> None: ...
     def rng_state(self) -> Any: ...
     def set_rng_state(self, state: Any) -> None: ...
+    def draws_from(self, draws: Draws) -> AbstractContextManager[None]:
+        """What the framework draws at random comes from ``draws`` for a while, as far as that can be had."""
 
     def random_values(self) -> Array:
         """The next few numbers of the random generator: equal after equal histories."""

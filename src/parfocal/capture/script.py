@@ -30,10 +30,17 @@ class _Enough(BaseException):
 
 
 def record_script(
-    script: Path, arguments: Sequence[str], out: Path, *, steps: int = 0, **options: Any
+    script: Path,
+    arguments: Sequence[str],
+    out: Path,
+    *,
+    steps: int = 0,
+    prepare: Callable[[Any], None] | None = None,
+    **options: Any,
 ) -> Path:
     """Run a script under watch and return the folder of its run; ``steps`` ends it after so many.
 
+    ``prepare`` is given the model right before its first call.
     Other options are those of ``record``. An exception or exit of the script is passed on, after
     the run was closed: as incomplete, unless the script exited in good order.
     """
@@ -42,7 +49,7 @@ def record_script(
             phrase("there is no script {script}", script=script),
             hint=phrase("give the path of a Python file"),
         )
-    watch = _ScriptWatch(out, steps, options)
+    watch = _ScriptWatch(out, steps, prepare, options)
     with watch, _command_line(script, arguments):
         try:
             runpy.run_path(str(script), run_name="__main__")
@@ -62,11 +69,14 @@ def record_script(
 class _ScriptWatch(ExitStack):
     """Waits for a framework, then for a model, then records it until closed."""
 
-    def __init__(self, out: Path, steps: int, options: dict[str, Any]) -> None:
+    def __init__(
+        self, out: Path, steps: int, prepare: Callable[[Any], None] | None, options: dict[str, Any]
+    ) -> None:
         super().__init__()
         self.recorder: Recorder | None = None
         self._out = out
         self._steps = steps
+        self._prepare = prepare
         self._options = options
 
     def __enter__(self) -> _ScriptWatch:
@@ -81,6 +91,9 @@ class _ScriptWatch(ExitStack):
 
     def _on_model(self, backend: Backend, model: Any) -> None:
         if self.recorder is None and any(entry.role == "parameter" for entry in backend.state(model)):
+            prepare, self._prepare = self._prepare, None
+            if prepare is not None:
+                prepare(model)
             self.recorder = self.enter_context(record(model, self._out, optimizer=LATER, **self._options))
 
     def _before_update(self, optimizer: Any) -> None:

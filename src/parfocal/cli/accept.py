@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from parfocal.cli.check import PROJECT
-from parfocal.phrases import phrase, said
+from parfocal.phrases import joined, phrase, said
 from parfocal.workflow.acceptance.layout import Spelling
 
 if TYPE_CHECKING:
@@ -101,13 +101,20 @@ def print_verification(found: Verification) -> None:
         where = problem.checkpoint or said(phrase("folder"))
         table.add_row(where, f"[red]{said(phrase('wrong'))}[/]", "", escape(_line(problem)))
     console.print(table)
+    for note in found.notes:
+        console.print(escape(said(phrase("note: {note}", note=note))), soft_wrap=True)
     console.print(_summary(found))
 
 
 def _allowed(one: CheckpointResult) -> str:
-    if one.set_by_project is None:
-        return ""
-    return said(phrase("the project allows a difference of {allowed}", allowed=f"{one.set_by_project:g}"))
+    told = [
+        phrase("chance makes up to {allowed} of {name}", allowed=f"{off:.3g}", name=name)
+        for name, off in one.by_chance.items()
+    ]
+    if one.set_by_project is not None:
+        allowed = f"{one.set_by_project:g}"
+        told.insert(0, phrase("the project allows a difference of {allowed}", allowed=allowed))
+    return said(joined("; ", told))
 
 
 def _line(problem: FolderProblem) -> str:

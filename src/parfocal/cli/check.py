@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from parfocal.workflow.guide.checking import CheckedProject
     from parfocal.workflow.guide.state import StepResult
+    from parfocal.workflow.guide.steps import GuideStep
 
 COLOURS = {"passed": "green", "failed": "red", "error": "red", "green": "green", "red": "red"}
-CHECKPOINT_WORDS = {"green": phrase("green"), "red": phrase("red"), "open": phrase("open")}
 WAYS = {"together": phrase("together"), "apart": phrase("apart")}
 HINDERED = ("blocked", "left out")  # why is told in the table
 KNOWN = ("passed", "failed")  # what may be remembered
-SHOWN = 3  # problems of a step
+SHOWN = 3  # problems of a step, and notes
 PROJECT = Annotated[
     Path,
     typer.Option(
@@ -80,18 +80,32 @@ def print_checked(checked: CheckedProject, *, when: bool = False) -> None:
     """The table of steps, what is wrong with them, the checkpoints, and what comes next."""
     from rich.markup import escape
 
-    from parfocal.workflow.guide.texts import next_line
+    from parfocal.workflow.guide.texts import CHECKPOINT_WORDS, next_line
 
     console = make_console()
     _print_steps(console, checked, when)
+    told: set[str] = set()
     for result in checked.results:
+        _print_notes(console, result, told)
         _print_problems(console, checked, result)
     console.print()
     for each in checked.checkpoints:
-        state = "green" if each.green else "red" if each.red else "open"
         label = said(phrase("checkpoint {name}", name=f"{each.name:<12}"))
-        console.print(label + _coloured(said(CHECKPOINT_WORDS[state]), state), soft_wrap=True)
+        console.print(label + _coloured(said(CHECKPOINT_WORDS[each.state]), each.state), soft_wrap=True)
     console.print(escape(said(next_line(checked))), soft_wrap=True)
+
+
+def _print_notes(console: Console, result: StepResult, told: set[str]) -> None:
+    """What is worth knowing of a step, before what is wrong with it; each is told once."""
+    from rich.markup import escape
+
+    new = [each["message"] for each in result.findings if each["message"] not in told][:SHOWN]
+    told.update(new)
+    if new:
+        console.print()
+    for message in new:
+        note = phrase("{name}, worth knowing: {message}", name=result.name, message=message)
+        console.print(escape(said(note)), soft_wrap=True)
 
 
 def _coloured(text: str, state: str) -> str:
@@ -112,7 +126,7 @@ def _print_steps(console: Console, checked: CheckedProject, when: bool) -> None:
     table.add_column(said(phrase("score")), justify="right", overflow="fold")
     table.add_column(said(phrase("last run") if when else phrase("compared")), overflow="fold")
     table.add_column(said(phrase("checkpoint")), overflow="fold")
-    checkpoints = _checkpoints()
+    steps = _steps()
     for result in checked.results:
         name = result.status.value
         word = _coloured(said(STATUS_WORDS[result.status]), name)
@@ -120,19 +134,19 @@ def _print_steps(console: Console, checked: CheckedProject, when: bool) -> None:
             word = f"{word} {said(phrase('(known)'))}"
         ran = datetime.fromtimestamp(result.when).strftime("%Y-%m-%d %H:%M:%S") if result.when else ""
         table.add_row(
-            result.name,
+            said(steps[result.name].label),
             word,
             "" if result.score is None else f"{result.score:.3g}",
             said(result.message) if name in HINDERED else ran if when else said(result.compared),
-            checkpoints[result.name],
+            steps[result.name].checkpoint,
         )
     console.print(table)
 
 
-def _checkpoints() -> dict[str, str]:
+def _steps() -> dict[str, GuideStep]:
     from parfocal.workflow.guide.steps import STEPS
 
-    return {step.name: step.checkpoint for step in STEPS}
+    return {step.name: step for step in STEPS}
 
 
 def _print_problems(console: Console, checked: CheckedProject, result: StepResult) -> None:
@@ -151,7 +165,11 @@ def _print_problems(console: Console, checked: CheckedProject, result: StepResul
     if not result.problems:
         return
     console.print()
-    line(phrase("{name} failed ({way}):", name=result.name, way=WAYS.get(result.way, result.way)))
+    line(
+        phrase(
+            "{name} failed ({way}):", name=_steps()[result.name].label, way=WAYS.get(result.way, result.way)
+        )
+    )
     for problem in result.problems[:SHOWN]:
         for text in problem_lines(problem):
             line(text, "  ")

@@ -147,7 +147,16 @@ def _difference(line: SideBySide) -> str:
     if line.port is None:
         return phrase("reference only")
     ours, theirs = line.reference.settings, line.port.settings
-    return ", ".join(f"{name} {ours[name]} / {theirs[name]}" for name in line.settings)
+    told = [f"{name} {ours[name]} / {theirs[name]}" for name in line.settings]
+    dtypes = [_dtypes(module) for module in (line.reference, line.port)]
+    if dtypes[0] != dtypes[1] and all(dtypes) and not line.part:
+        told.append(f"dtype {dtypes[0]} / {dtypes[1]}")
+    return ", ".join(told)
+
+
+def _dtypes(module: ModuleDescription) -> str:
+    """Of its own parameters."""
+    return ", ".join(sorted({each.dtype for each in module.tensors if each.role == "parameter"}))
 
 
 def _name(module: ModuleDescription, model: ModelDescription) -> str:
@@ -170,9 +179,10 @@ def _tensors(module: ModuleDescription) -> str:
         ", ",
         (
             phrase(
-                "{name} {shape}{tied}{buffer}",
+                "{name} {shape} {dtype}{tied}{buffer}",
                 name=each.name,
                 shape=_shape(each.shape),
+                dtype=each.dtype,
                 tied=f" = {each.tied_to}" if each.tied_to else "",
                 buffer=phrase(" (buffer)") if each.role == "buffer" else "",
             )
@@ -184,7 +194,11 @@ def _tensors(module: ModuleDescription) -> str:
 def _calls(module: ModuleDescription, *, counted: bool = False) -> str:
     """Every kind of call once."""
     forms = Counter(
-        phrase("{inputs} -> {outputs}", inputs=_shapes(call.inputs), outputs=_shapes(call.outputs))
+        phrase(
+            "{inputs} -> {outputs}",
+            inputs=_shapes(call.inputs, call.input_dtypes),
+            outputs=_shapes(call.outputs, call.output_dtypes),
+        )
         for call in module.calls
     )
     if len(forms) == 1 and not counted:
@@ -198,8 +212,11 @@ def _calls(module: ModuleDescription, *, counted: bool = False) -> str:
     )
 
 
-def _shapes(slots: Mapping[str, Shape]) -> str:
-    return joined(", ", map(_shape, slots.values())) or "-"
+def _shapes(slots: Mapping[str, Shape], dtypes: Mapping[str, str]) -> str:
+    told = (
+        phrase("{shape} {dtype}", shape=_shape(shape), dtype=dtypes[slot]) for slot, shape in slots.items()
+    )
+    return joined(", ", told) or "-"
 
 
 def _shape(shape: Shape) -> str:

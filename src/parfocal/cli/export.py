@@ -11,6 +11,15 @@ from parfocal.cli.accept import SPELLING, print_verification, write_difference_l
 from parfocal.phrases import phrase, said
 from parfocal.workflow.acceptance.layout import Spelling
 
+# What both scripts must do for each of the guide's files to be the same.
+NEEDS = {
+    "forward": phrase("the same weights and the same first batch, and nothing that drops at random"),
+    "metric": phrase("a number that both scripts log (recorder.log) from the same weights and data"),
+    "loss": phrase("what forward needs, and the same labels"),
+    "bp_align": phrase("what loss needs, and the same batches, rates and updates at every step"),
+    "train_align": phrase("a number that both scripts log several times, such as a metric after every epoch"),
+}
+
 
 def export(
     run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="The reference's recorded run.")],
@@ -52,4 +61,19 @@ def export(
         typer.echo(said(phrase("without {name}: {why}", name=name, why=why)))
     verified = verify(folder, partial=bool(missing))
     print_verification(verified)
+    for one in verified.checkpoints:
+        if not one.ok:
+            typer.echo(said(phrase("{name} needs {what}", name=one.name, what=NEEDS[one.name])))
+    if not verified.ok:
+        _tell_beginning(run_a, run_b)
     raise typer.Exit(0 if verified.ok else 1)
+
+
+def _tell_beginning(run_a: Path, run_b: Path) -> None:
+    """Other weights make every file wrong: that is mended before anything else."""
+    from parfocal.workflow.recorded_runs.comparing import compare
+
+    first = compare(run_a, run_b).first
+    if first is not None and first.phase == "weights" and first.cause is not None:
+        typer.echo(said(first.cause.message))
+        typer.echo(said(phrase("fix: {fix}", fix=first.cause.fix)))

@@ -10,6 +10,7 @@ from parfocal.errors import InputError
 from parfocal.phrases import phrase
 from parfocal.workflow.input_descriptions import make_inputs, read_inputs
 from parfocal.workflow.loading import load_attribute, where_raised
+from parfocal.workflow.side_code import SideCode
 
 __all__ = ["given_inputs", "load_model", "make_inputs", "read_inputs"]
 
@@ -19,6 +20,11 @@ def load_model(spec: str, option: str, seed: int | None = None) -> Any:
 
     ``seed``: of the random weights it is built with.
     """
+    with SideCode().active():
+        return _loaded(spec, option, seed)
+
+
+def _loaded(spec: str, option: str, seed: int | None) -> Any:
     attribute, found = load_attribute(spec, option)
     if not callable(found) or (hasattr(found, "state_dict") and not isinstance(found, type)):
         return _checked(

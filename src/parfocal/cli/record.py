@@ -93,7 +93,8 @@ def record(
         raise InputError(phrase("record needs either a script or --model"), hint="parfocal record train.py")
     if script is not None:
         with _frameworks_told_of(script):
-            folder = record_script(script, context.args, out, steps=steps, **options)
+            given_weights = None if weights is None else partial(_give_weights, weights, plan, "MODEL")
+            folder = record_script(script, context.args, out, steps=steps, prepare=given_weights, **options)
     else:
         assert model is not None
         given = given_inputs("--model", described, inputs, seed)
@@ -123,21 +124,26 @@ def _frameworks_told_of(script: Path) -> Iterator[None]:
 
 def _loaded(name: str, weights: Path | None, plan: Path | None, seed: int) -> Any:
     """The model, with the weights of a checkpoint if there is one."""
-    from parfocal.backends import registry
     from parfocal.cli.loading import load_model
-    from parfocal.run.files import load_arrays
 
     model = load_model(name, "--model", seed)
-    backend = registry.of(model)
     if weights is not None:
-        with TemporaryDirectory() as folder:
-            own = Path(folder) / "weights.safetensors"  # in the names and layouts of this model
-            _convert(weights, model, own, plan, name)
-            arrays = load_arrays(own)
-            for entry in backend.state(model):
-                if entry.path in arrays:
-                    backend.write(entry.value, arrays[entry.path])
+        _give_weights(weights, plan, name, model)
     return model
+
+
+def _give_weights(weights: Path, plan: Path | None, name: str, model: Any) -> None:
+    from parfocal.backends import registry
+    from parfocal.run.files import load_arrays
+
+    backend = registry.of(model)
+    with TemporaryDirectory() as folder:
+        own = Path(folder) / "weights.safetensors"  # in the names and layouts of this model
+        _convert(weights, model, own, plan, name)
+        arrays = load_arrays(own)
+        for entry in backend.state(model):
+            if entry.path in arrays:
+                backend.write(entry.value, arrays[entry.path])
 
 
 def _convert(weights: Path, model: Any, out: Path, plan: Path | None, name: str) -> None:

@@ -44,6 +44,9 @@ CODES: dict[str, str] = {
     "use_global_stats": "mode.training",
     "batch_statistics": "mode.training",
     "training": "mode.training",
+    "ignore_index": "loss.ignore_index",
+    "label_smoothing": "loss.label_smoothing",
+    "reduction": "loss.reduction",
 }
 # The same word means a method of resizing here, and something else elsewhere.
 _RESIZING = ("Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d", "interpolate", "grid_sample")

@@ -27,6 +27,7 @@ from parfocal.explain.loss_formulas import (
     weights_of_smoothing,
     weights_of_targets,
 )
+from parfocal.explain.metric_formulas import is_dense, without_label
 from parfocal.judge import limits
 from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.phrases import phrase
@@ -294,14 +295,19 @@ def _labels(losses: LossPair) -> Iterator[LossClaim]:
                 for part, sample in zip(parts, losses.samples, strict=True)
             ]
             if _fit(values):
-                right = phrase("no ignored label") if wanted == "port" else f"ignore_index={value}"
-                fix = phrase("write {right} in the port's loss", right=right)
+                fix = (
+                    phrase("count the label {value} in the port's loss", value=value)
+                    if wanted == "port"
+                    else phrase("write {right} in the port's loss", right=f"ignore_index={value}")
+                )
                 yield LossClaim(Claim("loss.ignore_index", words, fix), values)
                 return
 
 
 def _without(label: int, inputs: Arrays) -> Arrays | None:
     keep = inputs[-1] != label
+    if len(inputs) == 2 and is_dense(*inputs):
+        return without_label(*inputs, label)
     if keep.ndim != 1 or not keep.any() or any(len(each) != len(keep) for each in inputs):
         return None
     return tuple(each[keep] for each in inputs)

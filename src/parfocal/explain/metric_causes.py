@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.explain.causes import number
-from parfocal.explain.metric_formulas import FORMULAS, TOP_K
+from parfocal.explain.metric_formulas import FORMULAS, TOP_K, is_dense, without_label
 from parfocal.explain.sample_values import bits_of
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
@@ -199,13 +201,68 @@ def _ignoring(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
 
 
 def _without(metric: Metric, label: int, probe: MetricProbe) -> float | None:
-    labels, predictions = np.asarray(probe.labels), np.asarray(probe.predictions)
-    keep = labels != label
-    if labels.shape[:1] != predictions.shape[:1] or not keep.any():
+    kept = without_label(np.asarray(probe.predictions), np.asarray(probe.labels), label)
+    return None if kept is None else metric(*kept)
+
+
+class Absent(Enum):
+    """What a mean over classes makes of a class that is neither predicted nor a label."""
+
+    LEFT_OUT = phrase("left out of the mean")
+    ZERO = phrase("counted as 0")
+    ONE = phrase("counted as 1")
+
+    def of(self, total: float, present: int, classes: int) -> float:
+        """The mean, where the values of the classes that are there have this total."""
+        if self is Absent.LEFT_OUT:
+            return total / present
+        return (total + (classes - present if self is Absent.ONE else 0)) / classes
+
+
+def _absent(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
+    """A mean over classes, of which some are neither predicted nor a label: in the mean on one side only."""
+    counts = [_classes_there(probe) for probe in metrics.probes]
+    if None in counts or all(each is None or each[0] == each[1] for each in counts):
+        return
+    for right, wrong in permutations(Absent, 2):
+        values = [
+            (wrong.of(_total(right, probe.reference, *count), *count), probe.port)
+            for probe, count in zip(metrics.probes, counts, strict=True)
+            if count is not None
+        ]
+        if (after := _farthest(values)) <= limit:
+            message = phrase(
+                "a class that is neither predicted nor a label is {right} in the reference, {wrong} in the "
+                "port",
+                right=right.value,
+                wrong=wrong.value,
+            )
+            fix = phrase(
+                "in the port's metric a class that is neither predicted nor a label has to be {right}",
+                right=right.value,
+            )
+            yield MetricClaim(Claim("metric.value", message, fix), after)
+            return
+
+
+def _total(rule: Absent, mean: float, present: int, classes: int) -> float:
+    """The values of all classes that are there, from their mean by a rule."""
+    if rule is Absent.LEFT_OUT:
+        return mean * present
+    return mean * classes - (classes - present if rule is Absent.ONE else 0)
+
+
+def _classes_there(probe: MetricProbe) -> tuple[int, int] | None:
+    """How many classes are predicted or a label, of how many; None: nobody knows."""
+    predictions, labels = _arrays(probe)
+    if predictions.ndim < 2 or predictions.dtype.kind != "f" or labels.dtype.kind not in "iu":
         return None
-    if keep.ndim == 1:
-        return metric(predictions[keep], labels[keep])
-    return metric(predictions[keep], labels[keep]) if predictions.shape == labels.shape else None
+    if not (is_dense(predictions, labels) or (labels.ndim == 1 and predictions.ndim == 2)):
+        return None
+    classes = predictions.shape[1]
+    counted = (labels >= 0) & (labels < classes)
+    present = len(np.union1d(predictions.argmax(1)[counted], labels[counted]))
+    return (present, classes) if present else None
 
 
 def _bits(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
@@ -320,5 +377,5 @@ def _full_batches(metric: Metric, size: int, probe: MetricProbe) -> float | None
 Hypothesis = Callable[[MetricPair, float], Iterator[MetricClaim]]
 HYPOTHESES: tuple[Hypothesis, ...] = (
     *(_unit, _complement, _formula, _bits, _tied),
-    *(_ignoring, _batched, _factor),
+    *(_ignoring, _absent, _batched, _factor),
 )

@@ -19,6 +19,30 @@ LARGEST_K = limits.searches.LARGEST_K.value
 MOST_CLASSES = limits.searches.METRIC_CLASSES.value
 
 
+def is_dense(predictions: Array, labels: Array) -> bool:
+    """Whether every place of a sample has a label, and scores of the classes along axis 1."""
+    return (
+        labels.dtype.kind in "iu"
+        and labels.ndim > 1
+        and predictions.ndim == labels.ndim + 1
+        and (predictions.shape[:1] + predictions.shape[2:]) == labels.shape
+    )
+
+
+def without_label(predictions: Array, labels: Array, label: int) -> tuple[Array, Array] | None:
+    """The samples, or the places of all samples in a row, that have another label; None: there are none."""
+    keep = labels != label
+    if labels.shape[:1] != predictions.shape[:1] or not keep.any():
+        return None
+    if is_dense(predictions, labels):
+        row = (1,) * (labels.ndim - 1)
+        kept = np.moveaxis(predictions, 1, -1)[keep].T
+        return kept.reshape(1, len(kept), *row[1:], -1), labels[keep].reshape(*row, -1)
+    if keep.ndim == 1 or predictions.shape == labels.shape:
+        return predictions[keep], labels[keep]
+    return None
+
+
 def _ranks(scores: Array, labels: Array) -> Array | None:
     """How many classes score higher than the right one, a sample each."""
     if scores.ndim != 2 or scores.dtype.kind != "f" or labels.shape != scores.shape[:1]:

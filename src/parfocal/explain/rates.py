@@ -225,7 +225,11 @@ def _jumps(curve: Array) -> list[int]:
 def _milestones(rates: RatePair, limit: float) -> Iterator[RateClaim]:
     """Two curves in steps: at other updates, or by another factor."""
     ours, theirs = _jumps(rates.reference), _jumps(rates.port)
-    if not ours or not theirs or any(np.diff(jumps).min(initial=2) < 2 for jumps in (ours, theirs)):
+    if not ours or not theirs:
+        return
+    curves = _with_levels(rates, ours, theirs) if ours != theirs else ()
+    exact = any(distance(*each) <= limit for each in curves)  # as a curve of few updates, all of them steps
+    if not exact and any(np.diff(jumps).min(initial=2) < 2 for jumps in (ours, theirs)):
         return  # a curve that goes on at every update has no steps
     if ours != theirs:
         shown = [some([str(at) for at in jumps], 6) for jumps in (ours, theirs)]
@@ -235,7 +239,7 @@ def _milestones(rates: RatePair, limit: float) -> Iterator[RateClaim]:
             port=shown[1],
         )
         fix = phrase("change the port's rate at updates {shown}", shown=shown[0])
-        yield RateClaim(Claim("lr.value", message, fix), _with_levels(rates, ours, theirs))
+        yield RateClaim(Claim("lr.value", message, fix), curves)
         return
     factors = [float(side[ours[0]] / side[ours[0] - 1]) for side in (rates.reference, rates.port)]
     if abs(factors[0] - factors[1]) > 1e-6 * abs(factors[0]):
@@ -282,11 +286,13 @@ def _geometric(rates: RatePair, limit: float) -> Iterator[RateClaim]:
 
 
 def _warming(rates: RatePair, limit: float) -> Iterator[RateClaim]:
-    """Different at the beginning only."""
+    """Different at the beginning only, where one side rises."""
     apart = np.abs(rates.port - rates.reference) / np.maximum(rounding(rates.reference), 1e-300)
     wrong = np.flatnonzero(apart > limit)
     last = int(wrong[-1])
     if wrong[0] > 1 or last + 1 > rates.steps - FEW or last > rates.steps // 2:
+        return
+    if not any((np.diff(side[: last + 2]) > 0).any() for side in (rates.reference, rates.port)):
         return
     ours, theirs = (
         some([number(float(x)) for x in side[: last + 2]], 4) for side in (rates.reference, rates.port)

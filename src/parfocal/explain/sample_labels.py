@@ -12,7 +12,7 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.brief import some
-from parfocal.explain.sample_values import Moved, Pairs, farthest
+from parfocal.explain.sample_values import ROUNDING, Moved, Pairs, farthest
 from parfocal.judge import limits
 from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, side_name
 from parfocal.phrases import phrase
@@ -23,11 +23,25 @@ SIDES = "reference", "port"
 
 def label_cause(pairs: Pairs) -> Cause | None:
     """The first hypothesis that fits all pairs of one field."""
+    pairs = [_as_whole(*pair) for pair in pairs]
     found = next((moved for make in HYPOTHESES for moved in make(pairs)), None)
     if found is None:
         return None
     (claim,) = found.steps
     return claim.judged(ProvenBy.RELATED, farthest(pairs), farthest(found.pairs), 0.0, Grounds.VALUES)
+
+
+def _as_whole(ours: Array, theirs: Array) -> tuple[Array, Array]:
+    """A single whole number that one side keeps as a float counts as what it is."""
+    if is_label(ours) and is_label_in_floats(theirs):
+        return ours, theirs.astype(np.int64)
+    if is_label(theirs) and is_label_in_floats(ours):
+        return ours.astype(np.int64), theirs
+    return ours, theirs
+
+
+def is_label_in_floats(array: Array) -> bool:
+    return array.dtype.kind == "f" and array.size == 1 and bool((array == np.trunc(array)).all())
 
 
 def _moved(claim: Claim, pairs: Iterable[tuple[Array, Array]]) -> Moved:
@@ -131,11 +145,93 @@ def _as_vector(pairs: Pairs) -> Iterator[Moved]:
 
 
 def _is_vector_of(wide: Array, narrow: Array) -> bool:
+    return _is_one_hot(wide) and _holds_shares_of(wide, narrow)
+
+
+def _holds_shares_of(wide: Array, narrow: Array) -> bool:
+    """Whether numbers are where the shares of the vectors are largest."""
     if not _whole(narrow) or wide.ndim != narrow.ndim + 1 or wide.shape[:-1] != narrow.shape:
         return False
-    if not np.isin(wide, (0, 1)).all() or not (wide.sum(axis=-1) == 1).all():
+    return _are_shares(wide) and bool(np.array_equal(wide.argmax(axis=-1), narrow))
+
+
+def _are_shares(array: Array) -> bool:
+    """Whether every row is a distribution over classes."""
+    if array.dtype.kind not in "fiu" or array.ndim == 0 or array.shape[-1] < 2 or not array.size:
         return False
-    return bool(np.array_equal(wide.argmax(axis=-1), narrow))
+    return bool((array >= 0).all()) and np.allclose(array.sum(axis=-1), 1.0, atol=ROUNDING * array.shape[-1])
+
+
+def _is_one_hot(array: Array) -> bool:
+    return _are_shares(array) and bool(np.isin(array, (0, 1)).all())
+
+
+def _softened(pairs: Pairs) -> Iterator[Moved]:
+    """Shares of classes on one side; on the other the largest alone, as its number or as a one."""
+    for soft, hard in ((1, 0), (0, 1)):
+        sides = [(pair[soft], pair[hard]) for pair in pairs]
+        if not all(_holds_shares_of(*each) or _hardened(*each) for each in sides):
+            continue
+        smoothing = _smoothing([wide for wide, _ in sides])
+        side, other = (side_name(SIDES[at]) for at in (soft, hard))
+        how = "" if smoothing is None else phrase(" (smoothed by {share})", share=f"{smoothing:.4g}")
+        message = phrase(
+            "the {side} gives soft labels, shares of the classes{how}; the {other} only the largest class",
+            side=side,
+            how=how,
+            other=other,
+        )
+        fix = (
+            phrase("give the port's labels as the reference's: the class alone")
+            if soft == 1
+            else phrase("give the port's labels as the reference's: the share of every class{how}", how=how)
+        )
+        hardened = (
+            [_hard(each, pair[hard]) if at == soft else each for at, each in enumerate(pair)]
+            for pair in pairs
+        )
+        yield _moved(Claim("data.label", message, fix), ((a, b) for a, b in hardened))
+        return
+
+
+def _hardened(wide: Array, narrow: Array) -> bool:
+    """Whether one has a one where the shares of the other are largest."""
+    if wide.shape != narrow.shape or not (_are_shares(wide) and _is_one_hot(narrow)):
+        return False
+    return bool(np.array_equal(wide.argmax(axis=-1), narrow.argmax(axis=-1)))
+
+
+def _hard(wide: Array, like: Array) -> Array:
+    """The largest share alone, in the form of the other side."""
+    largest = wide.argmax(axis=-1)
+    return np.eye(wide.shape[-1])[largest] if wide.ndim == like.ndim else np.asarray(largest)
+
+
+def _smoothing(shares: list[Array]) -> float | None:
+    """The share that is spread over all classes, if it is the same everywhere."""
+    rows = np.concatenate([each.reshape(-1, each.shape[-1]) for each in shares])
+    rest = np.sort(rows, axis=-1)[:, :-1]
+    if not np.allclose(rest, rest[0, 0], atol=ROUNDING):
+        return None
+    return float(rest[0, 0] * rows.shape[-1])
+
+
+def _with_an_axis(pairs: Pairs) -> Iterator[Moved]:
+    """The same numbers, with an axis of length 1 more on one side."""
+    if any(not _whole(a) or not _whole(b) or a.shape == b.shape or a.size != b.size for a, b in pairs):
+        return
+    if not all(np.array_equal(a.reshape(b.shape), b) for a, b in pairs):
+        return
+    if any([n for n in a.shape if n != 1] != [n for n in b.shape if n != 1] for a, b in pairs):
+        return
+    ours, theirs = pairs[0]
+    message = phrase(
+        "the same numbers in another shape: {reference} in the reference, {port} in the port",
+        reference=list(ours.shape),
+        port=list(theirs.shape),
+    )
+    fix = phrase("give the port's samples the shape {shape} here", shape=list(ours.shape))
+    yield _moved(Claim("data.label", message, fix), ((a.reshape(b.shape), b) for a, b in pairs))
 
 
 def _paired_otherwise(pairs: Pairs) -> Iterator[Moved]:
@@ -181,6 +277,39 @@ def _filled(pairs: Pairs) -> Iterator[Moved]:
             return
 
 
+def _cut(pairs: Pairs) -> Iterator[Moved]:
+    """Sequences of one length, cut from longer ones at another place: each goes on where the other began."""
+    if any(not _whole(a) or not _whole(b) or a.ndim != 1 or a.shape != b.shape for a, b in pairs):
+        return
+    shifts = [_shift(*pair) for pair in pairs if not _equal(pair)]
+    if not shifts or None in shifts or len({shift > 0 for shift in shifts if shift is not None}) != 1:
+        return
+    by = sorted({abs(shift) for shift in shifts if shift is not None})
+    count = "-".join(map(str, dict.fromkeys((by[0], by[-1]))))
+    places = phrase("1 place") if by == [1] else phrase("{count} places", count=count)
+    if (shifts[0] or 0) > 0:
+        message = phrase("the port's sequences begin {places} later than the reference's", places=places)
+    else:
+        message = phrase("the port's sequences begin {places} earlier than the reference's", places=places)
+    fix = phrase("cut the port's sequences where the reference's are cut: at the beginning or at the end")
+    moved = (_overlap(a, b, shift) for a, b in pairs if (shift := _shift(a, b)) is not None)
+    yield _moved(Claim("data.crop", message, fix), moved)
+
+
+def _shift(ours: Array, theirs: Array) -> int | None:
+    """How many places later the port's begins; None where no half of both is the same."""
+    for by in range(1, len(ours) // 2 + 1):
+        for shift in (by, -by):
+            left, right = _overlap(ours, theirs, shift)
+            if len(np.unique(left)) >= FEWEST and np.array_equal(left, right):
+                return shift
+    return None
+
+
+def _overlap(ours: Array, theirs: Array, shift: int) -> tuple[Array, Array]:
+    return (ours[shift:], theirs[: len(theirs) - shift]) if shift > 0 else (ours[:shift], theirs[-shift:])
+
+
 def _equal(pair: tuple[Array, Array]) -> bool:
     return bool(np.array_equal(*pair))
 
@@ -201,10 +330,42 @@ def _filled_up(values: Array, fill: int) -> Array:
     return np.roll(values, len(values) - _held(values, fill))
 
 
+def _interpolated(pairs: Pairs) -> Iterator[Moved]:
+    """Masks: numbers between those of the other side, which it never has. Most places agree."""
+    flat = _flat(pairs)
+    if flat is None or any(ours.ndim < 2 for ours, _ in pairs):
+        return
+    for blended, plain in ((1, 0), (0, 1)):
+        known, all_of_them = np.unique(flat[plain]), np.unique(flat[blended])
+        new = np.setdiff1d(all_of_them, known)
+        if len(new) <= len(known) or not known[0] < new[0] <= new[-1] < known[-1]:
+            continue
+        if (flat[0] == flat[1]).mean() <= 0.5:
+            return
+        message = phrase(
+            "the {side} has numbers that the {other} never has ({values}), all between its labels: the mask "
+            "was interpolated",
+            side=side_name(SIDES[blended]),
+            other=side_name(SIDES[plain]),
+            values=some(list(map(str, new))),
+        )
+        fix = (
+            phrase("resize the port's masks by the nearest place: numbers of classes have no mean")
+            if blended == 1
+            else phrase("resize the port's masks as the reference's are, by interpolation")
+        )
+        yield _moved(Claim("data.resize", message, fix), pairs)
+        return
+
+
 HYPOTHESES: tuple[Callable[[Pairs], Iterator[Moved]], ...] = (
     _numbered,
     _one_value,
     _as_vector,
+    _softened,
+    _with_an_axis,
     _filled,
+    _cut,
+    _interpolated,
     _paired_otherwise,
 )

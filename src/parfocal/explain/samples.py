@@ -173,9 +173,9 @@ def _scale(fit: AffineFit, pairs: Pairs, known: tuple[str, str] | None) -> Claim
     digits = 6 if fit.left <= FITTED else 2  # of what is fitted to other pixels no more is known
     told = [some([number(rounded(float(f"{x:.{digits}g}"))) for x in each]) for each in (fit.scales, offsets)]
     message = phrase(
-        "the port's values are the reference's times {factors} plus {offsets}{each}",
+        "the port's values are the reference's times {factors}{plus}{each}",
         factors=told[0],
-        offsets=told[1],
+        plus=phrase(" plus {offsets}", offsets=told[1]) if any(offsets) else "",
         each="" if len(fit.scales) == 1 else phrase(" for each channel"),
     )
     fix = phrase("normalise the port's samples as the reference's are")
@@ -242,17 +242,19 @@ def _crops(pairs: Pairs) -> Moves:
     parts = [_overlap(ours, theirs, axes, shift) for ours, theirs in pairs]
     if any(not mine.size for mine, _ in parts):
         return
-    message = phrase(
-        "the port's crop lies {rows} rows down and {columns} columns right of the reference's",
-        rows=shift[0],
-        columns=shift[1],
-    )
-    fix = phrase(
-        "cut the port's samples {rows} rows higher and {columns} columns further left",
-        rows=shift[0],
-        columns=shift[1],
-    )
+    message = phrase("the port's crop lies {moved} of the reference's", moved=_moved(*shift))
+    fix = phrase("cut the port's samples {moved} of where they are cut", moved=_moved(-shift[0], -shift[1]))
     yield Claim("data.crop", message, fix), parts
+
+
+def _moved(rows: int, columns: int) -> str:
+    down = phrase("{rows} rows down", rows=rows) if rows >= 0 else phrase("{rows} rows up", rows=-rows)
+    right = (
+        phrase("{columns} columns right", columns=columns)
+        if columns >= 0
+        else phrase("{columns} columns left", columns=-columns)
+    )
+    return phrase("{down} and {right}", down=down, right=right)
 
 
 def _shift(ours: Array, theirs: Array, axes: tuple[int, int]) -> tuple[int, int]:

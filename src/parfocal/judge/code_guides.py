@@ -56,6 +56,9 @@ CURVES = phrase("The two curves of the learning rate are compared step by step, 
 SAMPLES = phrase(
     "The port's samples are turned into the reference's by this one change, and by no other that was tried."
 )
+SAID = phrase(
+    "Both sides' steps are read, and settings of one name compared; nothing is run without the difference."
+)
 SEEDS = phrase(
     "Models are built with several seeds, and the values of every tensor are tested "
     "as samples of two distributions."
@@ -383,6 +386,11 @@ GUIDES: dict[str, CodeGuide] = {
         SAMPLES,
         phrase("Use the reference's batch size, drop_last and list of samples."),
     ),
+    "data.subset": CodeGuide(
+        phrase("Some samples of the port are among the reference's at other places, the others are not."),
+        SAMPLES,
+        phrase("Give both sides the same list of files: the same split, the same draw of a subset."),
+    ),
     "data.normalisation": CodeGuide(
         phrase("Inputs differ by a factor and an offset in each channel."),
         SAMPLES,
@@ -407,6 +415,16 @@ GUIDES: dict[str, CodeGuide] = {
         phrase("Inputs are shifted or mirrored."),
         SAMPLES,
         phrase("Cut at the reference's place, without random crops and flips."),
+    ),
+    "data.random": CodeGuide(
+        phrase("Samples change when they are read again, on both sides, and not alike; or on one side only."),
+        SAMPLES,
+        phrase("Give the port the reference's random steps, with their ranges and probabilities."),
+    ),
+    "data.setting": CodeGuide(
+        phrase("Samples differ, and a step that both sides have says that it is set otherwise."),
+        SAID,
+        phrase("Give the port's step the reference's setting."),
     ),
     "data.label": CodeGuide(
         phrase("Inputs agree, labels do not."), SAMPLES, phrase("Number the classes as the reference does.")

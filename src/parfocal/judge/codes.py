@@ -272,6 +272,9 @@ CODES: dict[str, Code] = {
         ("data",),
         phrase("a last batch that is dropped"),
     ),
+    "data.subset": Code(
+        phrase("As many samples of the same data, and others."), ("data",), phrase("another split")
+    ),
     "data.normalisation": Code(
         phrase("A scale and an offset."), ("data",), phrase("ImageNet's constants for 0.5")
     ),
@@ -284,6 +287,14 @@ CODES: dict[str, Code] = {
     ),
     "data.crop": Code(
         phrase("Pictures are cut out elsewhere or mirrored."), ("data",), phrase("a corner for the centre")
+    ),
+    "data.random": Code(
+        phrase("Random changes of samples are of another kind or size."),
+        ("data",),
+        phrase("a crop of another range of sizes"),
+    ),
+    "data.setting": Code(
+        phrase("A step of the data is set otherwise."), ("data",), phrase("a picture resized to 256 for 224")
     ),
     "data.label": Code(
         phrase("Labels by another numbering."), ("data",), phrase("classes from 1 for from 0")

@@ -19,7 +19,7 @@ class Evidence:
     likely: tuple[Grounds, ...] = ()
 
 
-_SETTING = Evidence((ProvenBy.REPLAYED, ProvenBy.RECOMPUTED), (Grounds.SETTINGS,))
+_SETTING = Evidence((ProvenBy.REPLAYED, ProvenBy.RECOMPUTED), (Grounds.SETTINGS, Grounds.CODE))
 _OP = Evidence((ProvenBy.REPLAYED,))
 _RELATED_OP = Evidence((ProvenBy.REPLAYED, ProvenBy.RELATED), (Grounds.SETTINGS,))
 _FORMULA = Evidence((ProvenBy.RECOMPUTED,))
@@ -37,7 +37,7 @@ EVIDENCE: dict[str, Evidence] = {
     **{name: _SETTING for name in CODES if name.startswith("config.")},
     **{name: _SETTING for name in CODES if name.startswith("op.")},
     **dict.fromkeys(("op.scale", "op.missing", "op.extra", "op.bias", "op.ceil_mode"), _RELATED_OP),
-    "op.order": Evidence((ProvenBy.REPLAYED, ProvenBy.RELATED)),
+    "op.order": Evidence((ProvenBy.REPLAYED, ProvenBy.RELATED), (Grounds.CODE,)),
     "op.activation": Evidence((ProvenBy.REPLAYED, ProvenBy.RECOMPUTED), (Grounds.SETTINGS, Grounds.CODE)),
     "op.kind": Evidence((ProvenBy.REPLAYED, ProvenBy.RECOMPUTED), (Grounds.STRUCTURE, Grounds.CODE)),
     "mode.training": _SETTING,
@@ -48,9 +48,10 @@ EVIDENCE: dict[str, Evidence] = {
     "layout.permuted": Evidence((ProvenBy.REPLAYED, ProvenBy.RELATED), (Grounds.VALUES,)),
     "buffer.running_variance": Evidence((ProvenBy.RELATED,)),
     "buffer.momentum": Evidence((ProvenBy.REPLAYED, ProvenBy.RECOMPUTED)),
-    "loss.reduction": Evidence((ProvenBy.RECOMPUTED, ProvenBy.RELATED)),
-    "loss.ignore_index": Evidence((ProvenBy.RECOMPUTED,), (Grounds.VALUES,)),
-    **dict.fromkeys(("loss.label_smoothing", "loss.beta", "loss.input"), _FORMULA),
+    "loss.reduction": Evidence((ProvenBy.RECOMPUTED, ProvenBy.RELATED, ProvenBy.REPLAYED)),
+    "loss.ignore_index": Evidence((ProvenBy.RECOMPUTED, ProvenBy.REPLAYED), (Grounds.VALUES,)),
+    "loss.label_smoothing": Evidence((ProvenBy.RECOMPUTED, ProvenBy.REPLAYED)),
+    **dict.fromkeys(("loss.beta", "loss.input"), _FORMULA),
     "loss.weight": Evidence((ProvenBy.RECOMPUTED, ProvenBy.RELATED), (Grounds.VALUES,)),
     "loss.offset": Evidence((ProvenBy.RECOMPUTED, ProvenBy.RELATED)),
     "grad.scale": Evidence((ProvenBy.REPLAYED, ProvenBy.RELATED)),
@@ -68,6 +69,7 @@ EVIDENCE: dict[str, Evidence] = {
     **{name: _CURVE for name in CODES if name.startswith("data.")},
     "data.length": Evidence((ProvenBy.RELATED,), (Grounds.VALUES, Grounds.SETTINGS)),
     **dict.fromkeys(("data.resize", "data.colour"), _DRAWN),
+    "data.setting": Evidence((), (Grounds.SETTINGS,)),
     **{name: _FORMULA for name in CODES if name.startswith("metric.")},
     "metric.unit": Evidence((ProvenBy.RECOMPUTED, ProvenBy.RELATED)),
     "metric.value": Evidence((ProvenBy.RECOMPUTED,), (Grounds.VALUES,)),

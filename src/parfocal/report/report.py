@@ -50,6 +50,7 @@ class Curve:
     name: str
     reference: tuple[float, ...]
     port: tuple[float, ...]
+    along: str = field(default="update", kw_only=True)  # what is counted from one value to the next
     # the step from which two correct trainings part as well
     horizon: int | None = field(default=None, kw_only=True)
 

@@ -122,3 +122,13 @@ def _restored(stored: Any, read: Any, convert: Any) -> Any:
         items = [_restored(item, read, convert) for item in content]
         return tuple(items) if kind == "tuple" else items
     return content if kind == "value" else convert(read(content))
+
+
+def stacked(samples: list[Any]) -> Any:
+    """Samples as one batch, in their structure."""
+    first = samples[0]
+    if isinstance(first, Mapping):
+        return {key: stacked([each[key] for each in samples]) for key in first}
+    if isinstance(first, (tuple, list)):
+        return tuple(stacked([each[index] for each in samples]) for index in range(len(first)))
+    return np.stack([as_array(each) for each in samples])

@@ -5,70 +5,35 @@ Both are read side by side, a few samples at a time in memory. What differs is e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from itertools import islice, zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.errors import EmptyComparisonError, InputError
+from parfocal.explain.sample_labels import is_label
 from parfocal.explain.sample_values import ROUNDING, apart
 from parfocal.explain.samples import cause_of
 from parfocal.judge import limits
-from parfocal.judge.floors import NOTHING, Size
+from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Grounds, ProvenBy, Site, side_name
-from parfocal.phrases import phrase
+from parfocal.judge.verdict import Claim, Divergence, Finding, Grounds, ProvenBy, side_name
+from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
+from parfocal.workflow.data_order import divergence_of, judge_order, judge_shuffling, strangers
+from parfocal.workflow.data_reading import DataReading, Streams, compare_sample, read_both
 from parfocal.workflow.pictures import with_few_pictures
-from parfocal.workflow.sample_order import find_order, in_words, signature
-from parfocal.workflow.sample_streams import Sample, SampleStream
+from parfocal.workflow.random_samples import RandomSide, look_again
+from parfocal.workflow.random_verdicts import RandomVerdict, judge_random
+from parfocal.workflow.sample_streams import SampleStream
+from parfocal.workflow.step_settings import leaves_open, setting_causes
 
 LIMIT = limits.verdicts.COMPUTED_ONCE.value
-KEPT = limits.searches.DATA_KEPT.value
-SIGNED = limits.searches.DATA_SIGNED.value
-
-
-@dataclass(slots=True)
-class _Field:
-    """One array of every sample: where and how far the two sides were apart."""
-
-    count: int = 0
-    differing: int = 0
-    first: int = -1
-    worst: float = 0.0
-    dtypes: tuple[set[str], set[str]] = field(default_factory=lambda: (set(), set()))
-
-    def add(self, index: int, ours: Array, theirs: Array) -> bool:
-        score = apart(ours, theirs)
-        self.count += 1
-        self.worst = max(self.worst, score)
-        for seen, array in zip(self.dtypes, (ours, theirs), strict=True):
-            seen.add(array.dtype.name)
-        if score <= LIMIT:
-            return False
-        self.differing += 1
-        self.first = index if self.first < 0 else self.first
-        return True
-
-
-@dataclass(slots=True)
-class _Reading:
-    """What reading both sides to the end showed."""
-
-    kept: tuple[list[Sample], list[Sample]] = field(default_factory=lambda: ([], []))
-    wrong: list[tuple[int, Sample, Sample]] = field(default_factory=list)
-    signatures: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
-    counts: list[int] = field(default_factory=lambda: [0, 0])
-    batches: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))
-    fields: dict[str, _Field] = field(default_factory=dict)
-    names: tuple[dict[str, None], dict[str, None]] = field(default_factory=lambda: ({}, {}))
-
-    def batch(self, side: int) -> int | None:
-        return max(self.batches[side].values(), default=None)
+FEWEST_OF_A_CLASS = limits.causes.SORTED_FEWEST.value
+SIDES = ("reference", "port")
 
 
 def compare_data(reference: Any, port: Any, *, samples: int | None = None) -> Report:
@@ -83,7 +48,15 @@ def compare_data(reference: Any, port: Any, *, samples: int | None = None) -> Re
     if samples is not None and (isinstance(samples, bool) or not isinstance(samples, int) or samples < 1):
         raise InputError(phrase("samples={samples} is not a number of samples", samples=repr(samples)))
     sides = SampleStream(reference, "reference"), SampleStream(port, "port")
-    reading = _read(sides, samples)
+    return compare_streams(sides, (look_again(sides[0], samples), look_again(sides[1], samples)), samples)
+
+
+def compare_streams(
+    sides: Streams, again: tuple[RandomSide, RandomSide], samples: int | None = None
+) -> Report:
+    """The same of streams whose samples were read again before."""
+    changing = tuple(dict.fromkeys((*again[0].changing, *again[1].changing)))
+    reading = read_both(sides, samples, changing)
     if not min(reading.counts):
         empty = "reference" if not reading.counts[0] else "port"
         raise EmptyComparisonError(
@@ -98,14 +71,23 @@ def compare_data(reference: Any, port: Any, *, samples: int | None = None) -> Re
             )
         )
     lengths = _length(sides, reading, samples)
-    order = _order(sides, reading)
-    values = [] if order else _values(sides, reading)
+    if any(side.shuffles for side in again):  # by which no sample of the loaders can be found again
+        order = judge_shuffling(sides, (again[0].shuffles, again[1].shuffles))
+        values = _values(sides, again, _steady_reading(again, changing))
+    else:
+        order = judge_order(sides, reading)
+        values = [] if order else _values(sides, again, reading)
+    random = [judge_random(again, name) for name in changing if name in reading.fields]
     first = min(reading.counts)
     return Report(
         reference_name=sides[0].name,
         port_name=sides[1].name,
-        divergences=with_few_pictures((*lengths, *order, *values)),
-        findings=tuple(_findings(sides, reading)),
+        divergences=with_few_pictures((*lengths, *order, *values, *_random(sides, random))),
+        findings=(
+            *(Finding("data.random", each.said, diverged=bool(each.causes)) for each in random),
+            *_findings(sides, reading),
+            *strangers(reading, values),
+        ),
         coverage=Coverage(
             (
                 Compared("samples", first, max(reading.counts)),
@@ -128,7 +110,15 @@ def compare_data(reference: Any, port: Any, *, samples: int | None = None) -> Re
     )
 
 
-def _left(reading: _Reading, samples: int | None, sides: tuple[SampleStream, SampleStream]) -> list[LeftOut]:
+def _steady_reading(again: tuple[RandomSide, RandomSide], changing: Sequence[str]) -> DataReading:
+    """Of the datasets behind loaders, one of which at least shuffles."""
+    reading = DataReading(changing)
+    for index, (ours, theirs) in enumerate(zip(again[0].steady, again[1].steady, strict=False)):
+        compare_sample(reading, index, ours, theirs)
+    return reading
+
+
+def _left(reading: DataReading, samples: int | None, sides: Streams) -> list[LeftOut]:
     if samples is None or min(reading.counts) < samples:
         return []
     return [
@@ -140,49 +130,11 @@ def _left(reading: _Reading, samples: int | None, sides: tuple[SampleStream, Sam
     ]
 
 
-def _read(sides: tuple[SampleStream, SampleStream], samples: int | None) -> _Reading:
-    reading = _Reading()
-    streams = [islice(side.samples(), samples) for side in sides]
-    for index, pair in enumerate(zip_longest(*streams)):
-        found: list[Sample | None] = []
-        for number, item in enumerate(pair):
-            if item is None:
-                found.append(None)
-                continue
-            batch, sample = item
-            reading.counts[number] += 1
-            reading.names[number].update(dict.fromkeys(sample))
-            if not sides[number].by_index:
-                reading.batches[number][batch] = reading.batches[number].get(batch, 0) + 1
-            if index < SIGNED:
-                reading.signatures[number].append(signature(sample))
-            if index < KEPT:
-                reading.kept[number].append(sample)
-            found.append(sample)
-        if found[0] is not None and found[1] is not None:
-            _compare_sample(reading, index, found[0], found[1])
-    return reading
+def _random(sides: Streams, verdicts: Sequence[RandomVerdict]) -> list[Divergence]:
+    return [divergence_of(sides, each.what, cause, each.score) for each in verdicts for cause in each.causes]
 
 
-def _compare_sample(reading: _Reading, index: int, ours: Sample, theirs: Sample) -> None:
-    wrong = False
-    for name, array in ours.items():
-        if name in theirs:
-            wrong |= reading.fields.setdefault(name, _Field()).add(index, array, theirs[name])
-    if wrong and len(reading.wrong) < KEPT:
-        reading.wrong.append((index, ours, theirs))
-
-
-def _divergence(
-    sides: tuple[SampleStream, SampleStream], what: str, cause: Cause | None, score: float, **more: Any
-) -> Divergence:
-    sites = Site("", sides[0].name), Site("", sides[1].name)
-    return Divergence("data", *sites, what, more.get("error"), more.get("noise", NOTHING), score, cause=cause)
-
-
-def _length(
-    sides: tuple[SampleStream, SampleStream], reading: _Reading, samples: int | None
-) -> list[Divergence]:
+def _length(sides: Streams, reading: DataReading, samples: int | None) -> list[Divergence]:
     counts, found = reading.counts, []
     if counts[0] != counts[1]:
         what = phrase(
@@ -207,7 +159,7 @@ def _length(
         cause = Claim("data.length", message, fix).judged(
             ProvenBy.RELATED, float(abs(counts[0] - counts[1])), left, 0.0, Grounds.VALUES
         )
-        found.append(_divergence(sides, phrase("length: {what}", what=what), cause, np.inf))
+        found.append(divergence_of(sides, phrase("length: {what}", what=what), cause, np.inf))
     batches = [reading.batch(side) for side in (0, 1)]
     if None not in batches and batches[0] != batches[1]:
         message = phrase(
@@ -217,52 +169,14 @@ def _length(
         )
         fix = phrase("write batch_size={size} in the port's loader", size=batches[0])
         cause = Claim("data.length", message, fix).likely(Grounds.SETTINGS)
-        found.append(_divergence(sides, message, cause, np.inf))
+        found.append(divergence_of(sides, message, cause, np.inf))
     return found
 
 
-def _order(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list[Divergence]:
-    if not reading.wrong:
-        return []
-    order = find_order(*reading.signatures)
-    if order is None or order.is_same:
-        return []
-    how = in_words(order, reading.batch(1))
-    shuffled = [_shuffles(side) for side in sides]
-    message = phrase("the port gives the reference's samples {how}", how=how)
-    if shuffled[0] != shuffled[1]:
-        moving, still = ("reference", "port") if shuffled[0] else ("port", "reference")
-        message += phrase(
-            ": the {moving} shuffles, the {still} does not", moving=side_name(moving), still=side_name(still)
-        )
-    elif shuffled[0]:
-        message += phrase(": both shuffle, each in its own way")
-    fix = phrase("feed both sides one list of indices, or switch shuffling off on both")
-    wrong = sum(at != index for index, at in enumerate(order.order))
-    what = phrase(
-        "order: {wrong} of {count} samples are at another place", wrong=wrong, count=len(order.order)
-    )
-    ours, theirs = (np.stack(each) for each in reading.signatures)
-    found = np.asarray(order.order) >= 0
-    common = slice(0, min(len(ours), len(theirs)))
-    before = apart(ours[common], theirs[common])
-    after = apart(ours[np.asarray(order.order)[found]], theirs[found])
-    cause = Claim("data.order", message, fix).proven(ProvenBy.RELATED, before, after)
-    return [_divergence(sides, what, cause, np.inf)]
-
-
-def _shuffles(side: SampleStream) -> bool:
-    """Whether the first samples are others when it is read again."""
-    if side.by_index or iter(side.source) is side.source:
-        return False
-    passes = [[signature(sample) for _, sample in islice(side.samples(), 16)] for _ in range(2)]
-    return any(a.shape != b.shape or not np.array_equal(a, b) for a, b in zip(*passes, strict=False))
-
-
-def _values(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list[Divergence]:
+def _values(sides: Streams, again: tuple[RandomSide, RandomSide], reading: DataReading) -> list[Divergence]:
     found = []
     for name, seen in reading.fields.items():
-        if not seen.differing:
+        if not seen.differing or name in reading.changing:
             continue
         pairs = [
             (ours[name], theirs[name]) for _, ours, theirs in reading.wrong if name in ours and name in theirs
@@ -271,6 +185,8 @@ def _values(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list
         both = ((a[name], b[name]) for a, b in zip(*reading.kept, strict=False) if name in a and name in b)
         equal = [(a, b) for a, b in both if apart(a, b) <= LIMIT]
         cause = cause_of(pairs, LIMIT, equal) if pairs else None
+        if leaves_open(cause) and not all(is_label(each) for pair in pairs for each in pair):
+            cause = next(setting_causes(again[0].settings, again[1].settings), cause)
         ours, theirs = pairs[0]
         numeric = ours.dtype.kind in "fiub" and theirs.dtype.kind in "fiub" and ours.shape == theirs.shape
         floor = ROUNDING * float(np.abs(ours.astype(np.float64)).max(initial=0.0)) if numeric else 0.0
@@ -280,7 +196,7 @@ def _values(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list
             else phrase(", {reference} against {port}", reference=list(ours.shape), port=list(theirs.shape))
         )
         what = phrase(
-            "{name} of sample {first}{shapes}; {differing} of {count} samples differ",
+            "field {name} of sample {first}{shapes}; {differing} of {count} samples differ",
             name=name,
             first=seen.first,
             shapes=shapes,
@@ -288,24 +204,51 @@ def _values(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list
             count=seen.count,
         )
         error = compare_arrays(theirs, ours, picture=True) if numeric else None
-        found.append(_divergence(sides, what, cause, seen.worst, error=error, noise=Size(floor, floor)))
+        found.append(divergence_of(sides, what, cause, seen.worst, error=error, noise=Size(floor, floor)))
     return found
 
 
-def _findings(sides: tuple[SampleStream, SampleStream], reading: _Reading) -> list[Finding]:
+def _findings(sides: Streams, reading: DataReading) -> list[Finding]:
     found = []
     for name, seen in reading.fields.items():
         if seen.dtypes[0] != seen.dtypes[1]:
             ours, theirs = (some(sorted(each)) for each in seen.dtypes)
-            found.append(
-                Finding(
-                    "data.dtype",
-                    phrase(
-                        "{name} is {reference} in the reference, {port} in the port",
-                        name=name,
-                        reference=ours,
-                        port=theirs,
-                    ),
-                )
+            message = phrase(
+                "field {name} is {reference} in the reference, {port} in the port",
+                name=name,
+                reference=ours,
+                port=theirs,
             )
+            if any(seen.labels) and not all(seen.labels):  # whole numbers on one side, floats on the other
+                message += phrase(
+                    ": give the port's as {reference} (losses take whole numbers for classes and floats for "
+                    "shares or targets)",
+                    reference=ours,
+                )
+            found.append(Finding("data.dtype", message))
+    found += _sorted_by_class(reading)
     return found
+
+
+def _sorted_by_class(reading: DataReading) -> Iterator[Finding]:
+    """A training that reads samples in this order sees one class after the other."""
+    for name, seen in reading.fields.items():
+        sides = [
+            side_name(side) for side, labels in zip(SIDES, seen.labels, strict=True) if _is_sorted(labels)
+        ]
+        if sides and name not in reading.changing:
+            message = phrase(
+                "the samples come sorted by field {name} ({classes} classes in {count} samples, {sides}): "
+                "shuffle them where a training reads them in this order",
+                name=name,
+                classes=len(set(seen.labels[0])),
+                count=len(seen.labels[0]),
+                sides=joined(", ", sides),
+            )
+            yield Finding("data.sorted", message)
+
+
+def _is_sorted(labels: Sequence[int]) -> bool:
+    """Whether each class comes in one piece, and classes are few enough to be classes."""
+    pieces = 1 + sum(a != b for a, b in pairwise(labels))
+    return len(labels) >= FEWEST_OF_A_CLASS * len(set(labels)) > 0 and pieces == len(set(labels))

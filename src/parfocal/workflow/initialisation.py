@@ -18,6 +18,7 @@ from parfocal.backends.protocol import Array, Backend
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.causes import number, spelled_path
 from parfocal.explain.initialisers import (
+    CLOSE,
     FAN_INITIALISERS,
     Fans,
     InitialDraws,
@@ -39,7 +40,6 @@ from parfocal.workflow.seeding import seed as seed_all
 ALARMS = limits.verdicts.INITIAL_ALARMS.value
 MOST = limits.verdicts.INITIAL_NUMBERS.value
 SAME_NUMBERS = limits.verdicts.INITIAL_SAME.value
-WELL_KNOWN = limits.verdicts.INITIAL_DIGITS.value
 
 # Names of initialisers that a backend may know how to write.
 INITIALISERS = (*FAN_INITIALISERS, "constant", "uniform", "normal", "truncated normal")
@@ -296,19 +296,24 @@ def _fix(tensor: _Tensor, written: Mapping[str, str]) -> str:
             "initialise {place} as the reference does: {in_words}", place=place, in_words=ours.in_words()
         )
     low, high, mean, std = ours.values.min(), ours.values.max(), ours.mean, ours.std
-    digits = 3 if ours.values.size >= WELL_KNOWN else 2
+    count = ours.values.size
+    # how far each may be off, drawn so often: a bound is passed by no draw, and reached by none
+    edge, middle, width = (high - low) / count, std / math.sqrt(count), std / math.sqrt(2 * count)
     if ours.exact_std is not None:
-        digits, mean, std = 6, 0.0, ours.exact_std
+        mean, std = 0.0, ours.exact_std
         low, high = -math.sqrt(3) * std, math.sqrt(3) * std
-
-    def told(value: float) -> str:
-        return number(float(f"{value:.{digits}g}"))
-
+        edge = middle = width = 0.0
     return form.format(
         tensor=place,
         value=number(float(ours.values[0])),
-        low=told(low),
-        high=told(high),
-        mean=told(0.0 if abs(mean) < std / 100 else mean),
-        std=told(std),
+        low=number(_shortest(low, edge)),
+        high=number(_shortest(high, edge)),
+        mean=number(_shortest(mean, middle)),
+        std=number(_shortest(std, min(width, std / 8))),  # never zero
     )
+
+
+def _shortest(value: float, error: float) -> float:
+    """The number with the fewest digits that draws so far off allow: people write 0.02, not 0.01987."""
+    written = (0.0, *(float(f"{value:.{digits}g}") for digits in range(1, 7)))  # a float32 has no more
+    return next((each for each in written if abs(each - value) <= CLOSE * error), written[-1])

@@ -13,8 +13,6 @@ from typing import Any
 from parfocal.errors import InputError, MissingFrameworkError, ParfocalError
 from parfocal.phrases import joined, phrase
 
-_folders: set[Path] = set()  # of the files that were loaded
-
 
 def load_attribute(spec: str, option: str) -> tuple[str, Any]:
     """Name and value of what a spec names; ``option`` is where the user wrote it."""
@@ -87,7 +85,6 @@ def _import(place: str, spec: str, option: str) -> Any:
 def _import_file(path: Path) -> Any:
     """As a script is run: its neighbours can be imported, and are its own."""
     name = _free_name(path)
-    _forget_namesakes(path.parent)
     if sys.path[:1] != [str(path.parent)]:
         sys.path.insert(0, str(path.parent))
     found = importlib.util.spec_from_file_location(name, path)
@@ -109,18 +106,6 @@ def _free_name(path: Path) -> str:
         if known is None or (known.origin and Path(known.origin).resolve() == path):
             return name
     raise AssertionError("numbers do not end")
-
-
-def _forget_namesakes(folder: Path) -> None:
-    """A neighbour of the other model's file would be imported in place of one called the same."""
-    for other in _folders - {folder}:
-        for file in (*other.glob("*.py"), *other.glob("*/__init__.py")):
-            name = file.stem if file.parent == other else file.parent.name
-            mine = (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()
-            if mine and getattr(sys.modules.get(name), "__file__", None) == str(file):
-                for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
-                    del sys.modules[each]
-    _folders.add(folder)
 
 
 def _missing(error: ModuleNotFoundError, spec: str, option: str) -> ParfocalError:

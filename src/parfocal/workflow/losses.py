@@ -15,6 +15,7 @@ import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.building import LayerBuilder
+from parfocal.backends.module_tree import ModuleTree
 from parfocal.backends.protocol import Array, Backend
 from parfocal.brief import brief, told
 from parfocal.errors import EmptyComparisonError, InputError, ParfocalError, UnsupportedError
@@ -28,6 +29,7 @@ from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, ProvenBy, 
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
+from parfocal.workflow.loss_code import cause_in_code
 from parfocal.workflow.pictures import with_few_pictures
 
 LIMIT = limits.verdicts.WHOLE_MODEL.value
@@ -313,8 +315,24 @@ def _shown(array: Array) -> str:
 
 
 def _cause(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Cause | None:
-    """Settings that differ, proven by a loss made anew; or what the values say."""
-    return next(_settings(ours, theirs, inputs), None) or _from_values(ours, theirs, inputs)
+    """Settings that differ, proven by a loss made anew; what the values say; or what the code does."""
+    return (
+        next(_settings(ours, theirs, inputs), None)
+        or _from_values(ours, theirs, inputs)
+        or _from_code(ours, theirs, inputs)
+    )
+
+
+def _from_code(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Cause | None:
+    if not (isinstance(ours, LocalLoss) and isinstance(theirs, LocalLoss)):
+        return None
+    one, other = ours.backend, theirs.backend
+    if not (isinstance(one, ModuleTree) and isinstance(other, ModuleTree)) or one is other:
+        return None
+    if one.is_model(ours.function) or other.is_model(theirs.function):
+        return None
+    classes = one.module_class, other.module_class
+    return cause_in_code(ours.function, theirs.function, classes, inputs)
 
 
 def _settings(ours: LossSide, theirs: LossSide, inputs: Arrays) -> Iterator[Cause]:

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from parfocal.backends.protocol import Array
 from parfocal.brief import brief, some, told
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.explain.causes import number
 from parfocal.explain.metric_causes import ROUNDING, MetricPair, MetricProbe, apart, cause_of
+from parfocal.explain.metric_formulas import is_dense
 from parfocal.inputs import leaves, owner_of
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
@@ -158,7 +160,10 @@ def number_of(value: Any) -> float:
 
 
 def _parts(predictions: Any, labels: Any) -> Iterator[tuple[Any, Any]]:
-    """Parts of arrays: uneven beginnings, the rest, every other sample; and labels in another order."""
+    """Parts of arrays: uneven beginnings, the rest, every other sample; and labels in another order.
+
+    Of labels of every place, as masks are, also a sample with classes that neither it nor its prediction has.
+    """
     if not (isinstance(predictions, np.ndarray) and isinstance(labels, np.ndarray)):
         return
     count = len(labels) if labels.ndim else 0
@@ -169,6 +174,19 @@ def _parts(predictions: Any, labels: Any) -> Iterator[tuple[Any, Any]]:
     yield predictions[count // 2 :], labels[count // 2 :]
     yield predictions[::2], labels[::2]
     yield predictions, np.roll(labels, 1, axis=0)
+    if is_dense(predictions, labels) and labels.size:
+        yield _of_few_classes(predictions, labels)
+
+
+def _of_few_classes(predictions: Array, labels: Array) -> tuple[Array, Array]:
+    """The sample with the fewest labels, and a prediction of two classes that is partly right."""
+    fewest = min(range(len(labels)), key=lambda index: len(np.unique(labels[index])))
+    values, counts = np.unique(labels[fewest], return_counts=True)
+    scores = predictions[fewest].reshape(predictions.shape[1], -1)
+    right = scores.argmax(0) == values[counts.argmax()]
+    # one place's scores and another's in turn, over all places
+    taken = np.where(np.arange(right.size) % 2, right.argmin(), right.argmax())
+    return scores[:, taken].reshape(predictions[:1].shape), labels[fewest : fewest + 1]
 
 
 def _probes(
@@ -203,7 +221,9 @@ def _difference(
     if worst <= LIMIT:
         return None
     shown = probes[0] if scores[0] > LIMIT else probes[int(np.argmax(scores))]
-    where = "" if shown is probes[0] else phrase(" of {count} samples", count=len(shown.labels))
+    count = len(shown.labels)
+    where = phrase(" of {count} samples", count=count) if count > 1 else phrase(" of a single sample")
+    where = "" if shown is probes[0] else where
 
     def again(side: _Metric) -> Callable[[Any, Any], float | None]:
         return lambda predictions, labels: (side.tried(predictions, labels) or {}).get(name)

@@ -7,28 +7,25 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy  # loads its parts when they are first used
 
 from parfocal.brief import brief, some
 from parfocal.errors import EmptyComparisonError, InputError
-from parfocal.explain.metric_causes import UNITS
-from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, ProvenBy, Site
+from parfocal.judge.verdict import Divergence, Finding, Site
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Curve, Report
 from parfocal.workflow.metrics import plain_values
-
-CONFIDENCE = limits.verdicts.CONFIDENCE.value
+from parfocal.workflow.trained_results import TrainedMetric, interval, judge_trained, report_of, unit_of
 
 
 def compare_result(runs: Any, published: Any, within: float) -> Report:
-    """Compare the result of one or several trainings with a published number.
+    """Compare the result of one or several trainings with a published number, or with the reference's runs.
 
     ``runs``: a number, a sequence of numbers (one a run), a sequence of curves (the last value of each
-    counts), or a dict of these by metric; ``published`` a number or a dict. The mean may be ``within`` off.
+    counts), or a dict of these by metric. ``published``: a number or a dict, of which the mean may be
+    ``within`` off; or runs of the reference, given likewise: what is farther off is held against chance.
     """
     if not isinstance(within, (int, float)) or not within > 0:
         raise InputError(
@@ -47,6 +44,8 @@ def compare_result(runs: Any, published: Any, within: float) -> Report:
             )
         )
     read = {name: _curves(results[name]) for name in common}
+    if any(np.ndim(plain_values(wanted[name])) for name in common):
+        return _against_runs(read, {name: _curves(wanted[name]) for name in common}, float(within))
     outcomes = [_result(name, read[name], float(wanted[name]), float(within)) for name in common]
     counts = [len(read[name]) for name in common]
     return Report(
@@ -69,6 +68,26 @@ def compare_result(runs: Any, published: Any, within: float) -> Report:
             for index, curve in enumerate(read[name])
         ),
     )
+
+
+def _against_runs(
+    runs: Mapping[str, list[list[float]]], reference: Mapping[str, list[list[float]]], within: float
+) -> Report:
+    metrics = [
+        TrainedMetric(
+            name,
+            tuple(curve[-1] for curve in reference[name]),
+            tuple(curve[-1] for curve in runs[name]),
+            within,
+        )
+        for name in runs
+    ]
+    curves = [
+        Curve(f"{name}, run {index}", tuple(ours), tuple(theirs))
+        for name in runs
+        for index, (ours, theirs) in enumerate(zip(reference[name], runs[name], strict=False))
+    ]
+    return report_of(judge_trained(metrics), curves)
 
 
 def _curves(value: Any) -> list[list[float]]:
@@ -98,7 +117,7 @@ def _result(
 ) -> tuple[Divergence | None, Finding]:
     ends = np.asarray([curve[-1] for curve in curves])
     mean = float(ends.mean())
-    spread = _interval(ends)
+    spread = interval(ends)
     label = phrase("the result") if name == "value" else name
     said = phrase(
         "{label} is {mean}{spread} against {wanted} published (allowed: {within})",
@@ -118,36 +137,6 @@ def _result(
         compare_arrays(ends, np.full_like(ends, wanted)),
         Size(within, within),
         abs(mean - wanted) / within,
-        cause=_unit_of(mean, wanted, within),
+        cause=unit_of(mean, wanted, within),
     )
     return divergence, Finding("result", said, diverged=True)
-
-
-def _unit_of(mean: float, wanted: float, within: float) -> Cause | None:
-    for factor, (port, reference) in UNITS.items():
-        if abs(mean / factor - wanted) <= within and abs(mean - wanted) > 10 * within:
-            message = phrase(
-                "the runs give {port}, what was published is {reference}", port=port, reference=reference
-            )
-            fix = (
-                phrase("divide the results of the runs by 100")
-                if factor == 100.0
-                else phrase("multiply the results of the runs by 100")
-            )
-            before, after = (abs(value - wanted) / within for value in (mean, mean / factor))
-            return Claim("metric.unit", message, fix).proven(ProvenBy.RELATED, before, after)
-    return None
-
-
-def _interval(ends: np.ndarray[Any, Any]) -> str:
-    if len(ends) < 2:
-        return ""
-    half = float(
-        scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(ends) - 1) * ends.std(ddof=1) / math.sqrt(len(ends))
-    )
-    return phrase(
-        " ± {half} ({count} runs, {confidence})",
-        half=f"{half:.3g}",
-        count=len(ends),
-        confidence=f"{CONFIDENCE:.0%}",
-    )

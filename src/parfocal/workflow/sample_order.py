@@ -64,14 +64,22 @@ class SampleOrder:
 
 def find_order(ours: list[Array], theirs: list[Array]) -> SampleOrder | None:
     """The permutation that lays the port's samples upon the reference's, if nearly all are found once."""
+    order = find_common(ours, theirs)
+    if order is None:
+        return None
+    used = [at for at in order.order if at >= 0]
+    if len(used) < SHARE * min(len(ours), len(theirs)) or len(set(used)) < SHARE * len(used):
+        return None
+    return order
+
+
+def find_common(ours: list[Array], theirs: list[Array]) -> SampleOrder | None:
+    """For each sample of the port the reference's that is the same; None where they cannot be told apart."""
     if not ours or not theirs or len({each.shape for each in (*ours, *theirs)}) != 1:
         return None
     reference, port = np.stack(ours), np.stack(theirs)
     near, index = scipy.spatial.cKDTree(reference).query(port, k=1)
     found = np.where(near <= CLOSE * np.sqrt(reference.shape[1]), index, -1)
-    used = found[found >= 0]
-    if len(used) < SHARE * min(len(ours), len(theirs)) or len(np.unique(used)) < SHARE * len(used):
-        return None
     return SampleOrder(tuple(int(at) for at in found))
 
 

@@ -29,6 +29,7 @@ class SampleStream:
 
     source: Any
     side: str
+    called: str = ""  # the class of what was read, where its samples come from a file
 
     def __post_init__(self) -> None:
         if isinstance(self.source, (str, bytes)) or not (self.by_index or hasattr(self.source, "__iter__")):
@@ -43,7 +44,7 @@ class SampleStream:
 
     @property
     def name(self) -> str:
-        return type(self.source).__name__
+        return self.called or type(self.source).__name__
 
     @property
     def by_index(self) -> bool:
@@ -64,19 +65,23 @@ class SampleStream:
             yield from self._told(iter(self.source))
             return
         for index in range(len(self.source)):
-            try:
-                yield self.source[index]
-            except Exception as error:
-                raise InputError(
-                    phrase(
-                        "the {side} raised {name} at sample {index}: {error}{where}",
-                        side=side_name(self.side),
-                        name=type(error).__name__,
-                        index=index,
-                        error=told(error),
-                        where=where_raised(error, __file__),
-                    )
-                ) from error
+            yield self.at(index)
+
+    def at(self, index: int) -> Any:
+        """One sample of a dataset."""
+        try:
+            return self.source[index]
+        except Exception as error:
+            raise InputError(
+                phrase(
+                    "the {side} raised {name} at sample {index}: {error}{where}",
+                    side=side_name(self.side),
+                    name=type(error).__name__,
+                    index=index,
+                    error=told(error),
+                    where=where_raised(error, __file__),
+                )
+            ) from error
 
     def _told(self, iterator: Iterator[Any]) -> Iterator[Any]:
         index = 0

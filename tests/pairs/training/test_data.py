@@ -120,7 +120,7 @@ WRONG: dict[str, tuple[Any, str, str]] = {
     "layout": ({"change": lambda x: x.transpose(1, 2, 0)}, "layout.permuted", "in the order [1, 2, 0]"),
     "resize": ({"resample": Image.Resampling.NEAREST}, "data.resize", "resampled otherwise"),
     "interpolation": ({"resample": Image.Resampling.BICUBIC}, "data.resize", "resampled otherwise"),
-    "crop": ({"corner": (2, 7)}, "data.crop", "-2 rows down and 3 columns right"),
+    "crop": ({"corner": (2, 7)}, "data.crop", "2 rows up and 3 columns right"),
     "mirrored": ({"change": lambda x: x[:, :, ::-1]}, "data.crop", "mirrored along axis 2"),
     "labels from 1": ({"label": lambda y: y + 1}, "data.label", "plus 1"),
     "labels renumbered": ({"label": lambda y: (3 * y + 1) % 5}, "data.label", "0 is 1, 1 is 4"),
@@ -156,7 +156,7 @@ SEVERAL: dict[str, tuple[Any, str, list[str]]] = {
     "channels and crop": (
         {**BGR_BEFORE, "corner": (2, 7)},
         "data.channel_order",
-        ["before they are normalised", "-2 rows down and 3 columns right"],
+        ["before they are normalised", "2 rows up and 3 columns right"],
     ),
     "channels and constants": (
         {"mean": np.float32(0.5), "std": np.float32(0.5), "change": lambda x: x[::-1]},
@@ -281,7 +281,7 @@ def test_words_and_dicts_are_compared() -> None:
     theirs[3]["text"] = "another"
     report = pf.compare_data(ours, theirs)
     assert report.first is not None
-    assert report.first.what.startswith("text of sample 3")
+    assert report.first.what.startswith("field text of sample 3")
 
 
 def test_what_only_one_side_has_and_other_dtypes_are_told() -> None:
@@ -376,3 +376,132 @@ def test_bad_files_and_calls_are_told(tmp_path: Path) -> None:
     pf.save_batches([np.ones(2)], tmp_path / "c.safetensors", 1)
     with pytest.raises(InputError, match="there is no backend called 'jax'"):
         pf.load_batches(tmp_path / "c.safetensors", "jax")
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (np.repeat(np.arange(3), 20), "sorted by field 1 (3 classes in 60 samples, reference, port)"),
+        (np.full(60, 2), "sorted by field 1 (1 classes in 60 samples, reference, port)"),
+        (np.tile(np.arange(3), 20), ""),
+        (np.arange(60), ""),  # numbers of samples, no classes
+        (np.random.default_rng(0).integers(0, 2, 60), ""),
+    ],
+)
+def test_samples_that_come_sorted_by_class_are_noted(labels: Any, told: str) -> None:
+    ours, theirs = ([(prepared(at), int(label)) for at, label in enumerate(labels)] for _ in range(2))
+    report = pf.compare_data(ours, theirs)
+    assert report.ok
+    messages = [each.message for each in report.findings if each.code == "data.sorted"]
+    assert len(messages) == bool(told)
+    assert all(told in message for message in messages)
+
+
+LISTED = [(prepared(index), np.int64(LABELS[index])) for index in range(COUNT)]
+SUBSETS = {
+    "the next ones": (range(40), range(10, 50)),
+    "another draw": (
+        sorted(np.random.default_rng(0).permutation(COUNT)[:30]),
+        sorted(np.random.default_rng(1).permutation(COUNT)[:30]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SUBSETS)
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_another_subset_of_equal_size(name: str, scale: float) -> None:
+    ours, theirs = SUBSETS[name]
+    port = [(LISTED[at][0] * np.float32(scale), LISTED[at][1]) for at in theirs]
+    report = pf.compare_data([LISTED[at] for at in ours], port)
+    (found,) = report.divergences
+    assert found.cause is not None
+    assert found.cause.code == "data.subset"
+    common = len(set(ours) & set(theirs))
+    assert f"{common} of its {len(port)} are among the reference's" in found.cause.message
+    assert "the same list of files" in found.cause.fix
+
+
+def test_a_subset_with_nothing_in_common_is_noted() -> None:
+    report = pf.compare_data(LISTED[:30], LISTED[30:])
+    assert not report.ok
+    (note,) = [each for each in report.findings if each.code == "data.subset"]
+    assert "none of the port's 30 samples is among the reference's" in note.message
+
+
+def test_samples_that_were_changed_are_no_other_subset() -> None:
+    """Some in their places, and the others unlike anything: an order or a subset would be made up."""
+    port = [
+        (-(np.abs(picture) ** 3) if at % 2 else picture, label) for at, (picture, label) in enumerate(LISTED)
+    ]
+    report = pf.compare_data(LISTED, port)
+    assert report.first is not None
+    assert report.first.what.startswith("field 0 of sample 1")
+    assert not any(each.code == "data.subset" for each in report.findings)
+
+
+def shares(label: int, smoothing: float) -> Any:
+    return (np.eye(5)[label] * (1 - smoothing) + smoothing / 5).astype("float32")
+
+
+MIXED = np.random.default_rng(0).dirichlet(np.ones(5), COUNT).astype("float32")
+# labels of the reference and of the port -> words of the cause
+SOFT: dict[str, tuple[Any, Any, str]] = {
+    "hard for smoothed": (
+        lambda at: shares(LABELS[at], 0.1),
+        lambda at: LABELS[at],
+        "the reference gives soft labels, shares of the classes (smoothed by 0.1); the port only the largest",
+    ),
+    "a one for smoothed": (
+        lambda at: shares(LABELS[at], 0.2),
+        lambda at: shares(LABELS[at], 0.0),
+        "the reference gives soft labels, shares of the classes (smoothed by 0.2)",
+    ),
+    "hard for mixed": (
+        lambda at: MIXED[at],
+        lambda at: MIXED[at].argmax(),
+        "the reference gives soft labels, shares of the classes; the port only the largest class",
+    ),
+    "smoothed for hard": (
+        lambda at: LABELS[at],
+        lambda at: shares(LABELS[at], 0.1),
+        "the port gives soft labels",
+    ),
+    "floats from 1": (lambda at: LABELS[at], lambda at: np.float32(LABELS[at] + 1), "plus 1"),
+    "an axis more": (
+        lambda at: LABELS[at],
+        lambda at: LABELS[at : at + 1],
+        "[] in the reference, [1] in the port",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOFT)
+def test_labels_of_another_form(name: str) -> None:
+    ours, theirs, words = SOFT[name]
+    report = pf.compare_data(
+        [(prepared(at), ours(at)) for at in range(COUNT)], [(prepared(at), theirs(at)) for at in range(COUNT)]
+    )
+    (found,) = report.divergences
+    assert found.cause is not None, report
+    assert found.cause.code == "data.label"
+    assert words in found.cause.message
+    assert "the port's" in found.cause.fix
+
+
+def test_soft_labels_of_other_classes_have_no_such_cause() -> None:
+    wrong = np.random.default_rng(2).integers(0, 5, COUNT)
+    report = pf.compare_data([(prepared(at), MIXED[at]) for at in range(COUNT)], list(listed_with(wrong)))
+    assert report.first is not None
+    assert report.first.cause is None
+
+
+def listed_with(labels: Any) -> Any:
+    return ((prepared(at), label) for at, label in enumerate(labels))
+
+
+def test_whole_numbers_for_floats_are_noted_with_what_to_do() -> None:
+    report = pf.compare_data(LISTED, [(picture, np.float32(label)) for picture, label in LISTED])
+    assert report.ok
+    (note,) = report.findings
+    assert note.code == "data.dtype"
+    assert "give the port's as int64" in note.message

@@ -325,7 +325,8 @@ def test_a_factor_is_told_from_a_constant(factor: float) -> None:
 def test_a_factor_and_a_constant_are_neither_alone() -> None:
     report = pf.compare_loss(torch_functions.cross_entropy, moved_by(0.1, 2.0), LOGITS, LABELS)
     assert not report.ok
-    assert report.first.cause is None, str(report)
+    assert report.first.cause.code == "op.extra", str(report)
+    assert "applies mul, add" in report.first.cause.message
 
 
 @settings(max_examples=25, deadline=None)

@@ -296,3 +296,25 @@ def test_rates_that_make_the_same_update_are_the_same() -> None:
     assert report.ok
     report = pf.compare_schedule(lambda step: 0.1, lambda step: 0.1 * (1 + 2e-6), STEPS)
     assert not report.ok
+
+
+@pytest.mark.parametrize(("port", "shown"), [([1, 3], "1, 3"), ([2], "2")])
+def test_milestones_of_a_schedule_of_few_epochs_are_no_warm_up(port: list[int], shown: str) -> None:
+    report = pf.compare_schedule(
+        torch_lr.MultiStepLR(sgd(), [2, 3], gamma=0.2),
+        paddle_sgd(paddle_lr.MultiStepDecay(0.1, port, gamma=0.2)),
+        4,
+    )
+    assert report.first is not None
+    assert report.first.cause is not None
+    assert f"at updates 2, 3 in the reference, {shown} in the port" in report.first.cause.message
+    assert "warm-up" not in str(report)
+
+
+def test_a_falling_curve_that_differs_at_its_beginning_is_no_warm_up() -> None:
+    def curve(step: int) -> float:
+        return 0.1 - 0.001 * step
+
+    report = pf.compare_schedule(curve, lambda step: curve(step) - (0.0007 if step == 1 else 0.0), STEPS)
+    assert not report.ok
+    assert "warm-up" not in str(report)

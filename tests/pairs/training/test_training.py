@@ -6,6 +6,7 @@ import math
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import torch
 
 import parfocal as pf
 from parfocal.errors import EmptyComparisonError, InputError, UnsupportedError
+from parfocal.workflow.training.batches import read_batches
+from parfocal.workflow.training.comparing import TrainingOptions, run_training
 from parfocal.workflow.training.free_running import horizon_of
 from tests.pairs.training.test_schedules import CORRECT as SCHEDULES
 from tests.pairs.training.tools import LOSSES, batches, compare, paddle_optim, perceptron, torch_optim
@@ -323,6 +326,25 @@ def test_running_variances_part_in_evaluation_only() -> None:
     assert report.first.what == "output 0 in evaluation after the training"
     assert 0.02 < report.first.error.max_abs < 0.04
     assert len(report.divergences) == 1
+
+
+def test_running_variances_are_a_note_only_where_whole_trainings_decide() -> None:
+    """As in the guide, which trains both sides and holds their metrics against each other."""
+    models = perceptron(norm=True)
+    options = TrainingOptions(
+        LOSSES,
+        (
+            lambda model: torch_optim.SGD(model.parameters(), 0.02, momentum=0.9),
+            lambda model: paddle_optim.Momentum(0.02, 0.9, parameters=model.parameters()),
+        ),
+        steps=30,
+        variance_told=math.inf,
+    )
+    report = run_training(*models, partial(read_batches, batches(30, size=16)), options)
+    assert report.ok, report
+    (note,) = [each for each in report.findings if each.code == "buffer.running_variance"]
+    assert not note.diverged
+    assert "in evaluation the outputs differ by 0.0" in note.message
 
 
 def test_that_is_so_without_this_tool() -> None:

@@ -77,3 +77,28 @@ def test_statistics_over_few_values_agree_in_sketches(width, rows, tmp_path):
     assert report.ok, report
     (told,) = (each.message for each in report.findings if each.code == "buffer.running_variance")
     assert f"at n = {rows}" in told
+
+
+def test_runs_from_weights_of_their_own_say_so_first(tmp_path):
+    """Each script seeded its own framework: one thing to say, and nothing of what is computed with them."""
+    reference, port = pair(6)
+    for layer in (port[0], port[3]):
+        layer.weight.set_value(paddle.randn(layer.weight.shape) * 0.3)
+        layer.bias.set_value(paddle.randn(layer.bias.shape) * 0.3)
+    report = compared(tmp_path, (reference, port))
+    assert report.first.phase == "weights"
+    message = report.first.cause.message
+    assert message.startswith(
+        "the runs begin with other weights: 4 of 6 parameters have other values (0.weight"
+    )
+    assert "record --weights FILE" in report.first.cause.fix
+    assert len([each for each in report.divergences if each.phase == "weights"]) == 1
+    assert not any(each.code == "run.weights" for each in report.findings)
+
+
+def test_one_parameter_that_was_not_copied_is_named_by_itself(tmp_path):
+    reference, port = pair(6)
+    port[3].weight.set_value(port[3].weight * 1.5 + 0.1)
+    report = compared(tmp_path, (reference, port))
+    assert report.first.what == "parameter 3.weight"
+    assert report.first.cause.message == "3.weight has other values than 3.weight of the reference"

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 SOURCES = ROOT / "src" / "parfocal"
 FINDINGS_ALONE = {"weight.idle", "weight.computed"}  # registered, and told as notes only
 FILES = ("data.pkl", "data.safetensors")  # names of files that look like codes
-FINDINGS = ("input.spelling", "loss.unseen", "data.dtype")  # worth knowing, never a cause
+FINDINGS = ("input.spelling", "loss.unseen", "data.dtype", "data.sorted")  # worth knowing, never a cause
 WRITTEN = re.compile(rf'"((?:{"|".join(TITLES)})\.[a-z_]+)"')
 
 

@@ -33,12 +33,14 @@ EXCEPTIONS = {
         workflow/training/judging.py:SMALL
         workflow/training/pending.py:HELD workflow/recorded_runs/reading.py:OPEN_STEPS
         judge/speed.py:_ELEMENTS,_ROUNDS workflow/guide/data_files.py:SMALL,READ_AT_MOST
+        workflow/guide/data_facts.py:SMALL
     """,
     "how much is shown to a person or kept of a text": """
         judge/picture.py:SAMPLE,BINS,CELLS,DECADES,LEVELS attribution/measures.py:PICTURES
         attribution/sides.py:NAMED explain/describing.py:SHOWN explain/layers/rearranging.py:SHOWN
         explain/ops/lengths.py:SHOWN explain/ops/solving.py:SHOWN workflow/alignment.py:SUSPECTS
-        workflow/data_cards.py:SHAPES workflow/align_findings.py:SHOWN workflow/guide/checking.py:COUNTS
+        workflow/guide/data_facts.py:FEW workflow/data_cards.py:SHAPES
+        workflow/align_findings.py:SHOWN workflow/guide/checking.py:COUNTS
         workflow/guide/processes.py:LAST_LINES workflow/pictures.py:PICTURES explain/ops/modules.py:MANY
         workflow/recorded_runs/tensors.py:PICTURES,ACCUSED judge/picture.py:FEWEST
         workflow/training/rate_phase.py:NAMED weights/convert.py:SHOWN weights/diagnose.py:NEAREST,COMPARED
@@ -56,10 +58,12 @@ EXCEPTIONS = {
         workflow/training/judging.py:SEED workflow/training/shadows.py:SEED
     """,
     "facts of formats, of NumPy and of arithmetic": """
+        judge/chance.py:SPREADS
         judge/metrics.py:_EXACT_IN_FLOAT64 judge/floors.py:_FIVE judge/moments.py:_SIX
         weights/checkpoints/archives.py:LOCAL_HEADER
         weights/checkpoints/writing.py:ALIGNMENT,ZIP64_FIELD,LARGE,EPOCH weights/plan_file.py:VERSION
-        workflow/guide/state.py:SCHEMA workflow/guide/judging.py:PERCENT workflow/seeding.py:LARGEST
+        workflow/guide/data_facts.py:ANY capture/shared_draws.py:FINEST
+        workflow/guide/state.py:SCHEMA workflow/guide/judging_training.py:PERCENT workflow/seeding.py:LARGEST
         explain/ops/rewriting.py:MENDED,RIGHT,BETTER,WORSE workflow/recorded_runs/recomputed.py:STEP
     """,
     "guards against hostile or endless input": """

@@ -19,6 +19,7 @@ from parfocal.locale.zh.gaps import GAPS
 from parfocal.locale.zh.limits import LIMITS
 from parfocal.phrases import has_words
 from parfocal.report.coverage import NOUNS
+from parfocal.workflow.guide.starting import PROSE
 
 SOURCES = Path(parfocal.__file__).parent
 
@@ -73,12 +74,17 @@ def fields_of(template: str) -> set[str]:
 
 @cache
 def all_templates() -> dict[str, str]:
-    return {
+    """With what ``init`` writes into a project, which is marked in the files it comes from."""
+    found = {
         template: str(path.relative_to(SOURCES))
         for path in sorted(SOURCES.rglob("*.py"))
         if path.name != "phrases.py"
         for template in templates_of(path.read_text(encoding="utf-8"))
     }
+    for path in sorted(SOURCES.rglob("*.txt")):
+        prose = PROSE.findall(path.read_text(encoding="utf-8"))
+        found |= dict.fromkeys(prose, str(path.relative_to(SOURCES)))
+    return found
 
 
 def missing_from(table: dict[str, str]) -> list[str]:

@@ -308,3 +308,82 @@ def test_a_metric_of_bit_patterns_is_told() -> None:
     ).first
     assert rounded is not None
     assert rounded.cause is None or rounded.cause.code != "dtype.bits"
+
+
+MASKS = np.random.default_rng(5).integers(0, 2, (9, 6, 5)) * np.arange(9)[:, None, None] % 4
+MASKS[:, 0] = 255
+PLACES = np.random.default_rng(6).standard_normal((9, 4, 6, 5)).astype("float32")
+
+
+def mean_iou(absent: float | None, *, ignored: int = 255) -> Any:
+    """As a loop over classes; ``absent``: what a class counts that is nowhere."""
+
+    def metric(scores: Any, labels: Any) -> float:
+        predicted, keep, values = scores.argmax(1), labels != ignored, []
+        for kind in range(4):
+            guessed, right = (predicted == kind) & keep, (labels == kind) & keep
+            either = int((guessed | right).sum())
+            if either or absent is not None:
+                values.append(float((guessed & right).sum()) / either if either else absent)
+        return float(np.mean(values)) if values else 0.0
+
+    return metric
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        (None, 0.0, "is left out of the mean in the reference, counted as 0 in the port"),
+        (None, 1.0, "is left out of the mean in the reference, counted as 1 in the port"),
+        (1.0, None, "is counted as 1 in the reference, left out of the mean in the port"),
+        (0.0, 1.0, "is counted as 0 in the reference, counted as 1 in the port"),
+    ],
+)
+def test_classes_that_are_absent_are_told_of_dense_labels(right: Any, wrong: Any, told: str) -> None:
+    """All samples together have all classes: only a part of them shows it."""
+    assert mean_iou(right)(PLACES, MASKS) == mean_iou(wrong)(PLACES, MASKS)
+    report = pf.compare_metric(mean_iou(right), mean_iou(wrong), PLACES, MASKS)
+    assert report.first is not None
+    assert report.first.cause.code == "metric.value"
+    assert told in report.first.cause.message
+
+
+def test_absent_classes_are_told_of_one_label_a_sample() -> None:
+    report = pf.compare_metric(f1("macro"), lambda s, x: f1("macro")(s, x) * _there(s, x), SCORES, LABELS)
+    assert report.ok  # every part of so many samples has all classes
+    few = slice(0, 8)
+    report = pf.compare_metric(
+        f1("macro"), lambda s, x: f1("macro")(s, x) * _there(s, x), SCORES[few], LABELS[few]
+    )
+    assert "counted as 0 in the port" in report.first.cause.message
+
+
+def _there(scores: Any, labels: Any) -> float:
+    return len({*labels.tolist(), *scores.argmax(1).tolist()}) / CLASSES
+
+
+def test_another_mean_iou_is_no_matter_of_absent_classes() -> None:
+    squared = mean_iou(None)
+    report = pf.compare_metric(mean_iou(None), lambda s, x: squared(s, x) ** 2, PLACES, MASKS)
+    assert report.first is not None
+    assert report.first.cause is None
+
+
+@pytest.mark.parametrize(("right", "wrong"), [(255, -1), (-1, 255)])
+def test_an_ignored_label_is_told_of_dense_labels(right: int, wrong: int) -> None:
+    def pixels(ignored: int) -> Any:
+        def metric(scores: Any, labels: Any) -> float:
+            keep = labels != ignored
+            return float((scores.argmax(1) == labels)[keep].mean())
+
+        return metric
+
+    report = pf.compare_metric(pixels(right), pixels(wrong), PLACES, MASKS)
+    assert report.first is not None
+    assert "the label 255" in report.first.cause.message
+    assert report.first.cause.fix.startswith("leave out" if right == 255 else "count")
+
+
+def test_dense_metrics_that_agree_are_the_same() -> None:
+    for absent in (None, 0.0, 1.0):
+        assert pf.compare_metric(mean_iou(absent), mean_iou(absent), PLACES, MASKS).ok

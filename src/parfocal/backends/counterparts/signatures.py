@@ -69,6 +69,8 @@ def _of_callable(function: Any) -> dict[str, Any] | None:
     named = {name: each for name, each in parameters.items() if each.kind not in _VARIABLE}
     if parameters and len(named) < len(parameters) and set(named) <= {"self"}:
         return None
+    if inspect.isbuiltin(function) and set(parameters) == {"object"}:
+        return None  # what Python 3.13 says of any function in C with one argument
     return {
         name: None if each.default is REQUIRED else _written(each.default) for name, each in named.items()
     }

@@ -15,8 +15,10 @@ import paddle
 from paddle.base import core
 
 from parfocal.backends import reading
+from parfocal.backends.draws import Draws
 from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor, every_path
 from parfocal.backends.paddle import kinds
+from parfocal.backends.paddle.draws import drawn_elsewhere
 from parfocal.backends.paddle.tensors import Tensors, has_memory
 from parfocal.backends.protocol import Array
 from parfocal.phrases import phrase
@@ -114,6 +116,9 @@ class Models(Tensors, ModuleTree):
         core.default_cpu_generator().set_state(cpu)
         if cuda:
             paddle.set_cuda_rng_state(cuda)
+
+    def draws_from(self, draws: Draws) -> Any:
+        return drawn_elsewhere(draws)
 
     @contextmanager
     def deterministic(self) -> Iterator[None]:

@@ -14,9 +14,11 @@ from typing import Any, ClassVar
 import torch
 import torch.fx
 
+from parfocal.backends.draws import Draws
 from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor, every_path
 from parfocal.backends.protocol import Array
 from parfocal.backends.torch import kinds
+from parfocal.backends.torch.draws import DrawnElsewhere
 from parfocal.backends.torch.tensors import Tensors
 from parfocal.phrases import phrase
 
@@ -123,6 +125,9 @@ class Models(Tensors, ModuleTree):
         torch.set_rng_state(cpu)
         if cuda:
             torch.cuda.set_rng_state_all(cuda)
+
+    def draws_from(self, draws: Draws) -> Any:
+        return DrawnElsewhere(draws)
 
     @contextmanager
     def deterministic(self) -> Iterator[None]:

@@ -62,18 +62,17 @@ def _constructor(case: Case, fix: str) -> Patch | None:
     defaults, names = _signature(kind)
     old, new = ({**defaults, **_arguments(each, names)} for each in (spelled, call))
     changed = {name: value for name, value in new.items() if not _alike(old.get(name, _UNKNOWN), value)}
-    possible = [
-        each for each in _calls(case, ast.unparse(spelled.func), names) if each.could_make(old, defaults)
-    ]
-    made = [each for each in possible if _keeps(each.spot, case)] or possible
-    if len(made) != 1 or not changed or not _suits_all(case, made[0], defaults, names):
+    calls = list(_calls(case, ast.unparse(spelled.func), names))
+    possible = [each for each in calls if each.could_make(old, defaults)]
+    made = [each for each in possible if _keeps(each.spot, case, case.node.path)] or possible
+    if len(made) != 1 or not changed or not _suits_all(case, made[0], calls, defaults, names):
         return None
     return _changed(made[0], changed)
 
 
-def _keeps(spot: SourceSpot, case: Case) -> bool:
-    """Whether the statement assigns the attribute under which the user's module holds the layer."""
-    parts = case.node.path.split(".")
+def _keeps(spot: SourceSpot, case: Case, path: str) -> bool:
+    """Whether the statement assigns the attribute under which the user's module holds a layer."""
+    parts = path.split(".")
     for length in reversed(range(len(parts))):
         module = case.precise.port.modules[".".join(parts[:length])]
         if not case.backend.is_framework_layer(module):
@@ -160,8 +159,12 @@ def _sources(case: Case) -> Iterable[Source]:
     return found.values()
 
 
-def _suits_all(case: Case, made: _Made, defaults: Arguments, names: list[str]) -> bool:
-    """Whether every layer that the call may have made should be changed like this one."""
+def _suits_all(case: Case, made: _Made, calls: list[_Made], defaults: Arguments, names: list[str]) -> bool:
+    """Whether every layer that the call may have made should be changed like this one.
+
+    A layer that is kept under a name which another call assigns was made by that one.
+    """
+    others = [each for each in calls if each is not made]
     builder, kind, other = case.backend, type(case.module), case.reference_node
     assert isinstance(builder, LayerBuilder)
     if other is None:
@@ -172,6 +175,10 @@ def _suits_all(case: Case, made: _Made, defaults: Arguments, names: list[str]) -
             continue
         spelled = _call(builder.spell(node.kind, node.settings))
         if spelled is None or not made.could_make({**defaults, **_arguments(spelled, names)}, defaults):
+            continue
+        if not _keeps(made.spot, case, node.path) and any(
+            _keeps(each.spot, case, node.path) for each in others
+        ):
             continue
         twin = case.counterpart_of(node.order)
         settings = {} if twin is None else case.precise.reference.trace.nodes[twin].settings

@@ -13,6 +13,7 @@ from parfocal.backends.building import LayerBuilder
 from parfocal.backends.protocol import Array, Backend
 from parfocal.errors import UnsupportedError
 from parfocal.explain.causes import PortLine, number, rounded, spelled_path
+from parfocal.explain.fixes.recorded_constructors import with_line
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
 from parfocal.judge.verdict import Cause, Claim, ProvenBy
@@ -132,8 +133,9 @@ def _fix(node: Node, backend: Backend | None, settings: Mapping[str, Any], ours:
             return PortLine.layer(node.path, backend.spell(node.kind, settings, ["momentum"]))
     except UnsupportedError:
         pass  # a layer without a recipe: said in words
-    return phrase(
+    words = phrase(
         "let the new value count {ours} in the running statistics of {path}",
         ours=number(ours),
         path=spelled_path(node.path),
     )
+    return with_line(words, node)

@@ -140,6 +140,16 @@ KNOWN_CONSTANT = Limit(
     1e-3,
     "Relative difference of a fitted scale or offset from the one that known constants make.",
 )
+SUBSET_FEWEST = Limit(
+    3,
+    "Samples of the port that must be found among the reference's, elsewhere, before the sides are said to "
+    "have other subsets of the same data.",
+)
+SORTED_FEWEST = Limit(
+    8,
+    "Samples of each class, in one piece, before samples are said to come sorted by class.",
+    "follows from chance: two classes of eight samples come so once in 6,000 times.",
+)
 RESAMPLED_CONSTANT = Limit(
     5e-2,
     "The same where pictures are resampled as well, which changes their contrast by a few percent.",

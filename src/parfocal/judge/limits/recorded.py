@@ -131,3 +131,8 @@ PERCENT_OF_FRACTION = Limit(
     (90.0, 110.0),
     "A percentage is 100 times its fraction; after other roundings or a slightly different model, nearly so.",
 )
+OTHER_BEGINNING = Limit(
+    (2, 0.5),
+    "Fewest parameters with other values, and their share of those that are not all equal numbers, from "
+    "which on two runs are said to begin with other weights.",
+)

@@ -232,6 +232,42 @@ DATA_SIGNED = Limit(
     200_000,
     "Samples whose order is looked at.",
 )
+DATA_READ_AGAIN = Limit(
+    (32, 4),
+    "Samples that are read again, and how often, to see whether they change.",
+    "follows from the share of samples that a step must change to be missed once in a thousand times: 2.6 %.",
+)
+RANDOM_SOURCES = Limit(
+    (32, 12),
+    "Samples whose random changes are measured, and how often each is drawn.",
+    "tests/pairs/training/test_random_data.py: a crop from half the range of sizes, flips of one side and "
+    "another range of brightness are seen by it.",
+)
+DRAW_PERMUTATIONS = Limit(
+    (999, 19_999),
+    "Permutations of draws between the sides: a first look, and what a verdict takes.",
+)
+DRAWS_REPEATED = Limit(
+    16,
+    "Draws from one range that get one number where sides draw alike in another order; then comes another.",
+    "more than the ten attempts of a crop of random size, so that both sides fall back together.",
+)
+RANDOM_PARTS = Limit(
+    3,
+    "Rows and columns of parts of a picture whose weight is looked at, to see where crops lie.",
+)
+RANDOM_LEVELS = Limit(
+    (0.0, 0.1, 0.5, 0.9, 1.0),
+    "Quantiles of a random sample's values that are compared.",
+)
+COINS = Limit(
+    8,
+    "Draws of a sample that are turned to see whether they decide a step.",
+)
+COIN_STEPS = Limit(
+    10,
+    "Halvings by which the share of a step is found that is taken at random: to a thousandth.",
+)
 BATCH_SAMPLES = Limit(
     16,
     "Samples of a batch that a cause is sought in.",
@@ -281,4 +317,31 @@ STRETCH_TRIES = Limit(
 FLOORS_KEPT = Limit(
     8,
     "Updates in lockstep for which a floor is used again: settings and sizes change slowly.",
+)
+FACTS_READ = Limit(
+    20_000,
+    "Samples of a data set, evenly spread, that are read for what a plan states of it. Classes that are not "
+    "seen among them are no mistake, as the rest is not read.",
+)
+UPDATES_MOVED = Limit(
+    3,
+    "Times that the reference's updates are repeated from weights a rounding error away, to see how far that "
+    "takes their losses.",
+)
+RUNS_TRIED = Limit(
+    100,
+    "Trainings of each side up to which it is computed how many would decide a difference.",
+)
+METRIC_PARTS = Limit(
+    2_000,
+    "Parts of the evaluation data on which a metric is computed, one sample each where there are no more, to "
+    "see whether it is a mean over samples, and which of them answer otherwise after another training.",
+)
+STEP_OBJECTS = Limit(
+    400,
+    "Objects of a data set that are looked at for steps that say how they are set.",
+)
+STEP_ITEMS = Limit(
+    32,
+    "Items of a list in a data set that may be its steps or one setting: longer lists hold samples.",
 )

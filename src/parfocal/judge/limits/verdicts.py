@@ -143,11 +143,6 @@ INITIAL_NUMBERS = Limit(
     20_000,
     "Numbers of one tensor and seed that are looked at: more say no more of a distribution.",
 )
-INITIAL_DIGITS = Limit(
-    2_000,
-    "First values of a tensor from which on a fix gives their spread to three digits, not two: the spread of "
-    "so many is known to 1.6 %.",
-)
 INITIAL_SAME = Limit(
     1e-6,
     "Relative: fixed numbers that near are the same.",
@@ -157,6 +152,25 @@ CONFIDENCE = Limit(
     "Of the interval around the mean of several runs.",
     "the usual one of statistics.",
 )
+TRAINED_ALARMS = Limit(
+    0.01,
+    "How often all metrics of a correct port together may be called different after training, where they "
+    "are farther off than the plan's ``within``: the bound that both sides' own runs and the number of "
+    "samples set is held at this rate. Rarer alarms would take more trainings than people make.",
+    "tests/unit/judge/test_chance.py: 2,000 pairs of simulated correct trainings for each number of runs.",
+)
+SAME_MEAN = Limit(
+    1e-5,
+    "Relative: a metric is the mean of what it is on single samples if it is that near to it. Both are sums "
+    "in float32, in other orders.",
+)
+TELLING_RUNS = Limit(
+    5,
+    "Trainings of each side that are recommended, and made where the plan says nothing: the fewest that show "
+    "a difference of three standard deviations three times in four, and whose deal to two sides can be as "
+    "rare as an alarm.",
+    "follows from Student's distribution; tests/unit/judge/test_chance.py.",
+)
 FEW_SHADOWS = Limit(
     2.0,
     "Times that the farther of two nudged trainings may be nearer than what rounding can do.",
@@ -164,4 +178,32 @@ FEW_SHADOWS = Limit(
 SHADOWS = Limit(
     2,
     "Nudged trainings beside the reference's, where an update follows no rule: the farther one counts.",
+)
+RANDOM_DATA = Limit(
+    1e-4,
+    "Probability with which a correct pair's random samples are called different where the sides cannot draw "
+    "from one source: one permutation test of all statistics together, so that no number of them adds to it.",
+    "tests/unit/judge/test_exchangeable.py: draws of one distribution, over many seeds.",
+)
+RANDOM_PLAIN = Limit(
+    0.05,
+    "Probability in a first look at random samples above which no more permutations are drawn: none of them "
+    "could bring it down to the limit.",
+)
+RANDOM_EXPLAINED = Limit(
+    0.01,
+    "Probability that is left of a difference of random samples once a likely cause is taken out of it.",
+)
+SAME_PROBABILITY = Limit(
+    0.01,
+    "By which the probabilities of a step may differ on two sides: ten times what they are measured to.",
+)
+RANDOM_ALIKE = Limit(
+    1e-4,
+    "Of a statistic's size: draws that differ by less count as equal, as rounding tells none of them apart.",
+)
+SHARED_ALIKE = Limit(
+    0.95,
+    "Share of samples that must agree when both sides are given the same random numbers: a rounding may make "
+    "a crop one pixel larger.",
 )

@@ -15,6 +15,7 @@ from parfocal.locale.zh.explain_layers import TEXTS as _LAYERS
 from parfocal.locale.zh.explain_ops import TEXTS as _OPS
 from parfocal.locale.zh.file_errors import TEXTS as _FILE_ERRORS
 from parfocal.locale.zh.guide import TEXTS as _GUIDE
+from parfocal.locale.zh.random_data import TEXTS as _RANDOM_DATA
 from parfocal.locale.zh.ranks import TEXTS as _RANKS
 from parfocal.locale.zh.record_errors import TEXTS as _RECORD_ERRORS
 from parfocal.locale.zh.recorded_runs import TEXTS as _RECORDED_RUNS
@@ -29,6 +30,7 @@ TABLES = {
     "workflow": _WORKFLOW,
     "workflow.recorded_runs": _RECORDED_RUNS,
     "workflow.guide": _GUIDE,
+    "workflow.random_data": _RANDOM_DATA,
     "ranks": _RANKS,
     "cli": _CLI,
     "commands": _COMMANDS,

@@ -170,6 +170,8 @@ TEXTS = {
     "antialiasing on one side": "只有一侧抗锯齿",
     "Pictures are cut out elsewhere or mirrored.": "图像裁剪位置不同或被翻转。",
     "a corner for the centre": "裁剪角落，应裁剪中心",
+    "A step of the data is set otherwise.": "数据的某个步骤设置不同。",
+    "a picture resized to 256 for 224": "图像缩放到 256，应为 224",
     "Labels by another numbering.": "标签编号不同。",
     "classes from 1 for from 0": "类别从 1 开始，应从 0 开始",
     "Percent for a fraction, or another factor.": "百分数与小数，或其他倍数。",

@@ -29,7 +29,13 @@ def facts_of(report: Report, rows: Sequence[PageRow]) -> Plain:
         "differences": [_difference(each) for each in report.divergences[:DETAILED]],
         "depth": depth_of(report, rows),
         "curves": [
-            {"name": say(each.name), "reference": each.reference, "port": each.port, "horizon": each.horizon}
+            {
+                "name": say(each.name),
+                "reference": each.reference,
+                "port": each.port,
+                "along": each.along,
+                "horizon": each.horizon,
+            }
             for each in report.curves
         ],
     }

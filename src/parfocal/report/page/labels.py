@@ -124,6 +124,7 @@ LABELS: dict[str, str] = {
     "relative": "相对值",
     "chaos horizon": "混沌界限",
     "update": "更新步",
+    "epoch": "轮",
     "largest difference of the two curves": "两条曲线的最大差异",
     "none": "无",
     "Plots need a browser of 2023 or later.": "图表需要 2023 年或更新的浏览器。",

@@ -7,15 +7,20 @@ the others). Both are read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
 MANIFEST = "manifest.json"
 AGREED_EXACTLY = "agreed_exactly"  # of the manifest: checkpoints that were seen to agree to the last bit
 WITHIN = "within"  # of the manifest: how far the project lets a metric be off after training
+BY_CHANCE = "by_chance"  # of the manifest: how far chance lets trained metrics be off, by name
+STATED = "stated"  # of the manifest: by data set, what the project says that the paper says of it
 TRAINED = "train_align"
+UPDATED = "bp_align"
+_LOSS = re.compile(r"loss_\d+")  # of its values
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,7 @@ class Checkpoint:
     title: str
     threshold: float  # what the mean difference of a value may be
     reference: str  # what the reference's file is called after, besides its framework
+    by_chance: Mapping[str, float] = field(default_factory=dict)  # what else a value may be off, by name
 
     @property
     def port_file(self) -> str:
@@ -37,14 +43,21 @@ CHECKPOINTS = (
     Checkpoint("forward", "forward pass", 1e-6, "torch"),
     Checkpoint("metric", "metric on real data", 1e-6, "torch"),
     Checkpoint("loss", "loss", 1e-6, "torch"),
-    Checkpoint("bp_align", "losses over several steps", 1e-6, "torch"),
+    Checkpoint(UPDATED, "losses over several steps", 1e-6, "torch"),
     Checkpoint(TRAINED, "metric after training", 1.5e-3, "benchmark"),
 )
 
 
-def allowing(checkpoint: Checkpoint, within: float | None) -> Checkpoint:
-    """With the distance that a project sets for trained metrics: a small set of data has coarse ones."""
-    return replace(checkpoint, threshold=within) if within and checkpoint.name == TRAINED else checkpoint
+def allowing(checkpoint: Checkpoint, within: float | None, by_chance: Mapping[str, float]) -> Checkpoint:
+    """With the distance that a project sets for trained metrics, and what chance makes of each of them.
+
+    Of the losses over several steps it is what updates make of a rounding error.
+    """
+    if checkpoint.name not in (TRAINED, UPDATED):
+        return checkpoint
+    losses = checkpoint.name == UPDATED
+    own = {name: off for name, off in by_chance.items() if bool(_LOSS.fullmatch(name)) == losses}
+    return replace(checkpoint, threshold=(not losses and within) or checkpoint.threshold, by_chance=own)
 
 
 class Spelling(Enum):
@@ -78,6 +91,20 @@ class SubmittedCheckpoint:
     @property
     def nothing(self) -> bool:
         return not (self.reference or self.port or self.log)
+
+
+def judged_names() -> frozenset[str]:
+    """Every file name that is judged, wherever it lies."""
+    return frozenset(
+        name
+        for checkpoint in CHECKPOINTS
+        for spelling in Spelling
+        for name in (
+            reference_file(checkpoint, spelling),
+            checkpoint.port_file,
+            log_file(checkpoint, spelling),
+        )
+    ) | {MANIFEST}
 
 
 def find_files(folder: Path) -> tuple[SubmittedCheckpoint, ...]:

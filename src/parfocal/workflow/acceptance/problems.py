@@ -216,17 +216,17 @@ def _differences(given: CheckpointEvidence) -> Found:
     for key, (first, second) in given.pairs.items():
         if key in other_unit or not first.size or not _finite(first, second):
             continue
-        allowed = allowed_difference(given.checkpoint, first)
+        allowed = allowed_difference(given.checkpoint, key, first)
         (row,) = compare_named({key: first}, {key: second}, method=["mean"], threshold=allowed)
         if not row.passed and not within_rounding(first, second):
             found = {"key": key, "difference": short(row.values["mean"]), "threshold": f"{allowed:g}"}
             yield Kind.DIFFERENT, found
 
 
-def allowed_difference(checkpoint: Checkpoint, reference: Any) -> float:
-    """What the guide or the project allows; of a trained metric in percent a hundred times as much."""
+def allowed_difference(checkpoint: Checkpoint, name: str, reference: Any) -> float:
+    """What the guide, the project or chance allows; of metrics in percent 100 times as much."""
     percent = checkpoint.name == TRAINED and np.size(reference) and np.abs(reference).max() > 1
-    return checkpoint.threshold * (100 if percent else 1)
+    return max(checkpoint.threshold * (100 if percent else 1), checkpoint.by_chance.get(name, 0.0))
 
 
 def _finite(first: Any, second: Any) -> bool:

@@ -11,18 +11,20 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from parfocal.errors import EmptyComparisonError, FileFormatError, InputError, ParfocalError
-from parfocal.phrases import phrase, remade
+from parfocal.phrases import joined, phrase, remade
 from parfocal.run.files import load_arrays
 from parfocal.run.npy import ZIP_ERRORS
 from parfocal.run.storage import storage_errors
 from parfocal.workflow.acceptance.layout import (
     AGREED_EXACTLY,
+    BY_CHANCE,
     MANIFEST,
+    STATED,
     WITHIN,
     SubmittedCheckpoint,
     allowing,
@@ -52,6 +54,7 @@ class CheckpointResult:
     compared: int
     problems: tuple[FolderProblem, ...]
     set_by_project: float | None = None  # the difference that is allowed, where it is not the guide's
+    by_chance: Mapping[str, float] = field(default_factory=dict)  # what chance allows more, by metric
 
     @property
     def ok(self) -> bool:
@@ -66,6 +69,7 @@ class Verification:
     checkpoints: tuple[CheckpointResult, ...]
     problems: tuple[FolderProblem, ...]
     partial: bool  # whether checkpoints that were not handed in are left out
+    notes: tuple[str, ...] = ()  # worth knowing, and no problem
 
     @property
     def ok(self) -> bool:
@@ -95,11 +99,13 @@ class Verification:
                     "submitted": one.submitted,
                     "compared": one.compared,
                     "set_by_project": one.set_by_project,
+                    "by_chance": dict(one.by_chance),
                     "problems": told(one.problems),
                 }
                 for one in self.checkpoints
             ],
             "problems": told(self.problems),
+            "notes": [str.__str__(note) for note in self.notes],
         }
 
 
@@ -123,13 +129,12 @@ def verify(path: str | os.PathLike[str], *, partial: bool = False) -> Verificati
         stated = _read_manifests(folder)
         checkpoints = tuple(_judge(one, partial, stated) for one in submitted)
         files = [(one.checkpoint.name, place) for one in submitted for place in (*one.reference, *one.port)]
-        return Verification(
-            str(path), checkpoints, (*copies_across(files), *_manifest_problems(folder, partial)), partial
-        )
+        problems = (*copies_across(files), *_manifest_problems(folder, partial))
+        return Verification(str(path), checkpoints, problems, partial, (_data_note(stated.data),))
 
 
 def _judge(given: SubmittedCheckpoint, partial: bool, stated: StatedFacts) -> CheckpointResult:
-    checkpoint = allowing(given.checkpoint, stated.within)
+    checkpoint = allowing(given.checkpoint, stated.within, stated.by_chance)
     if given.nothing:
         missing = () if partial else tuple(_missing(given))
         return CheckpointResult(checkpoint.name, checkpoint.title, False, 0, missing)
@@ -157,7 +162,8 @@ def _judge(given: SubmittedCheckpoint, partial: bool, stated: StatedFacts) -> Ch
         True,
         compared,
         tuple(problems),
-        checkpoint.threshold if checkpoint != given.checkpoint else None,
+        checkpoint.threshold if checkpoint.threshold != given.checkpoint.threshold else None,
+        checkpoint.by_chance,
     )
 
 
@@ -233,19 +239,43 @@ class StatedFacts:
 
     agreed_exactly: frozenset[str] = frozenset()  # checkpoints that were seen to agree to the last bit
     within: float | None = None  # how far a metric may be off after training, if the project says it
+    by_chance: Mapping[str, float] = field(default_factory=dict)  # how far chance lets trained metrics be off
+    data: Mapping[str, Any] = field(default_factory=dict)  # what is stated of the data, by data set
 
 
 def _read_manifests(folder: Path) -> StatedFacts:
     exact: set[str] = set()
     within = []
+    by_chance: dict[str, float] = {}
+    data: dict[str, Any] = {}
     for path in folder.rglob(MANIFEST):
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
             exact.update(map(str, manifest.get(AGREED_EXACTLY, ())))
             within.append(float(manifest.get(WITHIN) or 0))
+            by_chance.update({name: float(off) for name, off in dict(manifest.get(BY_CHANCE) or {}).items()})
+            data.update(
+                {name: dict(facts) for name, facts in dict(manifest.get(STATED) or {}).items() if facts}
+            )
         except (ValueError, TypeError, AttributeError):
             continue  # told by _manifest_problems
-    return StatedFacts(frozenset(exact), max(within, default=0) or None)
+    return StatedFacts(frozenset(exact), max(within, default=0) or None, by_chance, data)
+
+
+def _data_note(stated: Mapping[str, Any]) -> str:
+    """What the data were held against; without anything, made-up data pass as well as real ones."""
+    if not stated:
+        return phrase(
+            "nothing is stated of the data: that they are the paper's, and not made up, was not checked "
+            "([evaluation_data] and [training_data] in parfocal.toml state it)"
+        )
+    told = (
+        f"{name} ({', '.join(f'{key} {value}' for key, value in facts.items())})"
+        for name, facts in stated.items()
+    )
+    return phrase(
+        "both sides were held against what is stated of the data: {facts}", facts=joined("; ", told)
+    )
 
 
 def _manifest_problems(folder: Path, partial: bool) -> Iterator[FolderProblem]:

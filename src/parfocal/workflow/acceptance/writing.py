@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from parfocal.run.files import save_reprod_log
 from parfocal.run.storage import storage_errors
 from parfocal.workflow.acceptance.layout import (
     AGREED_EXACTLY,
+    BY_CHANCE,
     CHECKPOINTS,
     MANIFEST,
     WITHIN,
@@ -57,8 +59,9 @@ def write_folder(
     write_log: WriteLog,
     texts: Mapping[str, str],
     facts: Mapping[str, Any],
+    files: Mapping[str, Path] = MappingProxyType({}),
 ) -> tuple[Path, Path]:
-    """The folder and its zip; ``texts`` are further files by name, ``facts`` go into the manifest."""
+    """The folder and its zip; ``texts`` and ``files`` are more of it, ``facts`` go into the manifest."""
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise InputError(
             phrase(
@@ -70,11 +73,16 @@ def write_folder(
     with storage_errors("write", folder):
         (building / VALUES_FOLDER).mkdir(parents=True)
         try:
-            within = facts.get(WITHIN)
-            thresholds = _write_values(building / VALUES_FOLDER, given, spelling, write_log, within)
+            checkpoints = {
+                each.name: allowing(each, facts.get(WITHIN), facts.get(BY_CHANCE, {})) for each in CHECKPOINTS
+            }
+            thresholds = _write_values(building / VALUES_FOLDER, given, spelling, write_log, checkpoints)
             for name, text in texts.items():
                 (building / name).parent.mkdir(parents=True, exist_ok=True)
                 (building / name).write_text(text, encoding="utf-8")
+            for name, source in files.items():
+                (building / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, building / name)
             missing = [each.name for each in CHECKPOINTS if each.name not in {one.name for one in given}]
             exact = [one.name for one in given if _agree_exactly(one)]
             _write_manifest(
@@ -93,13 +101,12 @@ def _write_values(
     given: Sequence[CheckpointValues],
     spelling: Spelling,
     write_log: WriteLog,
-    within: float | None,
+    checkpoints: Mapping[str, Checkpoint],
 ) -> dict[str, float]:
     """Both files of every checkpoint and their log; the difference that each log allows."""
-    checkpoints = {each.name: each for each in CHECKPOINTS}
     thresholds = {}
     for one in given:
-        checkpoint = allowing(checkpoints[one.name], within)
+        checkpoint = checkpoints[one.name]
         files = folder / reference_file(checkpoint, spelling), folder / checkpoint.port_file
         values = [_arrays(each) for each in (one.reference, one.port)]
         for file, arrays in zip(files, values, strict=True):
@@ -127,7 +134,7 @@ def _arrays(values: Mapping[str, Any]) -> dict[str, Any]:
 def threshold_of(checkpoint: Checkpoint, reference: Mapping[str, Any], port: Mapping[str, Any]) -> float:
     """The guide's or the project's; where rounding alone is larger than that, the next power of ten."""
     allowed = [
-        allowed_difference(checkpoint, first)
+        allowed_difference(checkpoint, name, first)
         for name, first in reference.items()
         if name in port and np.shape(first) == np.shape(port[name])
     ]

@@ -40,6 +40,8 @@ class CallShapes:
 
     inputs: Mapping[str, Shape]
     outputs: Mapping[str, Shape]
+    input_dtypes: Mapping[str, str]
+    output_dtypes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,11 @@ def description_of(player: ModelSide, trace: Trace | None) -> ModelDescription:
     modules, state = backend.modules(model), backend.state(model)
     calls: dict[str, list[CallShapes]] = {}
     for node in trace.nodes if trace else ():
-        calls.setdefault(node.path, []).append(CallShapes(_shapes(node.inputs), _shapes(node.outputs)))
+        calls.setdefault(node.path, []).append(
+            CallShapes(
+                _shapes(node.inputs), _shapes(node.outputs), _dtypes(node.inputs), _dtypes(node.outputs)
+            )
+        )
     return ModelDescription(
         backend.name,
         backend.framework_version,
@@ -181,3 +187,7 @@ def _is_inside(path: str, module: str) -> bool:
 
 def _shapes(values: Mapping[str, Value]) -> dict[str, Shape]:
     return {slot: value.data.shape for slot, value in values.items()}
+
+
+def _dtypes(values: Mapping[str, Value]) -> dict[str, str]:
+    return {slot: value.data.dtype for slot, value in values.items()}

@@ -13,11 +13,13 @@ import numpy as np
 from parfocal import __version__
 from parfocal.brief import some
 from parfocal.errors import InputError
-from parfocal.phrases import joined, phrase
-from parfocal.workflow.acceptance.layout import WITHIN, Spelling
+from parfocal.phrases import joined, phrase, said
+from parfocal.workflow.acceptance.layout import BY_CHANCE, STATED, WITHIN, Spelling
 from parfocal.workflow.acceptance.writing import CheckpointValues, WriteLog, write_folder
 from parfocal.workflow.guide.checking import CheckedProject, CheckpointState, look
-from parfocal.workflow.guide.settings import Project
+from parfocal.workflow.guide.included import included_files
+from parfocal.workflow.guide.judging_training import WHOLE
+from parfocal.workflow.guide.settings import DATA_SETS, Project
 from parfocal.workflow.guide.state import STATUS_WORDS, StepStatus
 from parfocal.workflow.guide.steps import STEPS
 from parfocal.workflow.guide.texts import text_of
@@ -56,6 +58,7 @@ def write_acceptance(
         spelling=spelling,
         write_log=write_log,
         texts=_texts(project, checked, lacking),
+        files=included_files(project, out),
         facts={
             "parfocal": __version__,
             "numpy": np.__version__,
@@ -63,6 +66,8 @@ def write_acceptance(
             "way": checked.way,
             "seed": project.seed,
             WITHIN: project.within,
+            BY_CHANCE: {name: off for each in checked.results for name, off in each.by_chance.items()},
+            STATED: {name: getattr(project, name).stated for name in DATA_SETS},
             "commit": commit_of(project.folder),
             "spelling": spelling.value,
             "partial": bool(lacking),
@@ -90,7 +95,8 @@ def _values(project: Project, checked: CheckedProject, checkpoint: str) -> Check
 
 def _texts(project: Project, checked: CheckedProject, lacking: list[CheckpointState]) -> dict[str, str]:
     """The report of all steps, and the whole report of each."""
-    head = f"Part of a submission, without {', '.join(each.name for each in lacking)}.\n\n" if lacking else ""
+    without = joined(", ", [each.name for each in lacking])
+    head = said(phrase("Part of a submission, without {names}.", names=without)) + "\n\n" if lacking else ""
     found = {
         "report.txt": head + text_of(checked) + "\n",
         "report.json": json.dumps(checked.to_json(), indent=2),
@@ -99,6 +105,8 @@ def _texts(project: Project, checked: CheckedProject, lacking: list[CheckpointSt
         path = project.folder / result.report
         if result.report and path.is_file():
             found[f"reports/{result.name}.txt"] = path.read_text(encoding="utf-8")
+        for drawn in (path.parent.parent / WHOLE).glob("report.*"):  # whole trainings, epoch by epoch
+            found[f"reports/{WHOLE}{drawn.suffix}"] = drawn.read_text(encoding="utf-8")
     return found
 
 

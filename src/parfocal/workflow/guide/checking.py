@@ -53,6 +53,10 @@ class CheckpointState:
     def red(self) -> bool:
         return any(step.status in (StepStatus.FAILED, StepStatus.ERROR) for step in self.steps)
 
+    @property
+    def state(self) -> str:
+        return "green" if self.green else "red" if self.red else "open"
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedProject:
@@ -236,9 +240,7 @@ class _Keys:
         used = set().union(*(reached.get(name, ()) for name in _factories(work)))
         loose = opened.code - set().union(*reached.values())  # loaded by other means than import
         if "model" in work.factories:
-            used |= {
-                folder / each for side in self.project.sides for each in (side.weights, side.plan) if each
-            }
+            used |= {folder / each for each in (self.project.published, self.project.plan) if each}
         reads = not DATASETS.isdisjoint(work.factories)
         self._attribute(opened, reads)
         concerned = self._of_others | self._of_datasets if reads else self._of_others
@@ -400,6 +402,7 @@ def _result(step: GuideStep, bench: RunningStep, judged: JudgedStep) -> StepResu
         compared=_compared(told["compared"]),
         report=relative(Path(told["report"]), bench.project),
         values=values,
+        by_chance=judged.by_chance,
     )
 
 

@@ -25,15 +25,18 @@ from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
 from parfocal.replay.user_errors import INPUTS_HINT, telling
 from parfocal.weights.convert import convert as convert_checkpoint
+from parfocal.weights.plan import Plan
 from parfocal.workflow.batches import save_batches
+from parfocal.workflow.guide.data_facts import read_facts
+from parfocal.workflow.guide.metric_parts import metric_parts
 from parfocal.workflow.guide.side import GuideSide, shared_inputs, shared_label
 from parfocal.workflow.guide.values import joined, keep, take
 from parfocal.workflow.initialisation import initial_values
 from parfocal.workflow.losses import LocalLoss
 from parfocal.workflow.metrics import named_numbers
+from parfocal.workflow.random_samples import look_again
 from parfocal.workflow.sample_streams import SampleStream, named_arrays, taken_apart
 from parfocal.workflow.schedules import follow_schedule
-from parfocal.workflow.seeding import seed
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.sides import TrainingSide
 
@@ -44,7 +47,49 @@ FILE_OF_OWN_FORMAT = "checkpoint.bin"  # read by its content
 def save_weights(side: GuideSide, given: Given) -> dict[str, Any]:
     """The reference's weights, for both sides to begin with."""
     model = side.fresh_model()
-    load_given_weights(side, model)
+    load_checkpoint(side, model, side.settings.published)
+    return _save(side, model)
+
+
+def convert_weights(side: GuideSide, given: Given) -> dict[str, Any]:
+    """The reference's weights in the names and layouts of this side."""
+    model = side.fresh_model()
+    plan = side.project.folder / side.settings.plan if side.settings.plan else None
+    _convert(side, model, side.weights.with_name(FILE_OF_OWN_FORMAT), plan).save(side.plan)
+    save_file(side.state(model), side.weights)
+    return {}
+
+
+def begin_training(side: GuideSide, given: Given) -> dict[str, Any]:
+    """What one whole training of both sides begins with.
+
+    From scratch each begins otherwise. From a file each but the first begins a rounding error away from it,
+    so that trainings differ by what rounding alone can make of them.
+    """
+    side = side.of_run(given["run"])
+    model = side.fresh_model()
+    load_checkpoint(side, model, side.settings.initial)
+    if side.run and side.settings.initial:
+        _nudge(side, model)
+    return _save(side, model)
+
+
+def convert_beginning(side: GuideSide, given: Given) -> dict[str, Any]:
+    """The same in the names and layouts of this side, copied as the first step did."""
+    side = side.of_run(given["run"])
+    model = side.fresh_model()
+    _convert(side, model, side.weights.with_name(FILE_OF_OWN_FORMAT), side.plan)
+    save_file(side.state(model), side.weights)
+    return {}
+
+
+def load_checkpoint(side: GuideSide, model: Any, checkpoint: str) -> None:
+    """A checkpoint that the user gave for this side, if any."""
+    if checkpoint:
+        _convert(side, model, side.project.folder / checkpoint, None)
+
+
+def _save(side: GuideSide, model: Any) -> dict[str, Any]:
     state = side.state(model)
     side.weights.parent.mkdir(parents=True, exist_ok=True)
     save_file(state, side.weights)
@@ -52,27 +97,22 @@ def save_weights(side: GuideSide, given: Given) -> dict[str, Any]:
     return {"tensors": len(state)}
 
 
-def convert_weights(side: GuideSide, given: Given) -> dict[str, Any]:
-    """The reference's weights in the names and layouts of this side."""
-    model = side.fresh_model()
-    plan = side.project.folder / side.settings.plan if side.settings.plan else None
-    _convert(side, model, side.weights.with_name(FILE_OF_OWN_FORMAT), plan)
-    save_file(side.state(model), side.weights)
-    return {}
+def _nudge(side: GuideSide, model: Any, seed: int = 0) -> None:
+    """Every weight one rounding error up or down; what is zero stays zero."""
+    generator = np.random.default_rng(side.project.seed + seed)
+    for entry in side.backend.state(model):
+        array = side.backend.to_array(entry.value)
+        if array.dtype.kind == "f" and entry.tied_to is None:
+            signs = generator.choice((-1.0, 1.0), array.shape).astype(array.dtype)
+            side.backend.write(entry.value, array * (1 + np.finfo(array.dtype).eps * signs))
 
 
-def load_given_weights(side: GuideSide, model: Any) -> None:
-    """The checkpoint that the user gave for this side, if any."""
-    if side.settings.weights:
-        _convert(side, model, side.project.folder / side.settings.weights, None)
-
-
-def _convert(side: GuideSide, model: Any, checkpoint: Path, plan: Path | None) -> None:
+def _convert(side: GuideSide, model: Any, checkpoint: Path, plan: Path | None) -> Plan:
     side.weights.parent.mkdir(parents=True, exist_ok=True)
     own = side.weights.with_name(f"{side.settings.name}-converted.safetensors")
     done = convert_checkpoint(checkpoint, model, own, plan=plan, progress=False)
-    done.save(side.weights.with_name("plan.json"))
     side.load(model, own)
+    return done
 
 
 def record_forward(side: GuideSide, given: Given) -> dict[str, Any]:
@@ -108,10 +148,10 @@ def read_data(side: GuideSide, given: Given) -> dict[str, Any]:
     stream = SampleStream(source, side.settings.name)
     wanted = side.project.samples
     if stream.by_index:
-        items = list(islice(stream.items(), wanted))
+        items = list(islice(side.items(stream, given["data"]), wanted))
     else:
         items, count = [], 0
-        for item in stream.items():
+        for item in side.items(stream, given["data"]):
             items.append(item)
             count += sum(1 for _ in taken_apart(named_arrays(item)))
             if count >= wanted:
@@ -124,8 +164,21 @@ def read_data(side: GuideSide, given: Given) -> dict[str, Any]:
                 side=side_name(side.settings.name),
             )
         )
-    save_batches(items, given["out"], len(items))
-    return {"by_index": stream.by_index, "length": stream.length, "name": stream.name, "file": given["out"]}
+    out = Path(given["out"])
+    save_batches(items, out, len(items))
+    again = look_again(stream, wanted, side.project.seed)
+    return {
+        "by_index": stream.by_index,
+        "length": stream.length,
+        "name": stream.name,
+        "file": str(out),
+        "again": keep(again.to_plain(), out.with_name(f"{out.stem}-again.safetensors")),
+    }
+
+
+def state_facts(side: GuideSide, given: Given) -> dict[str, Any]:
+    """The facts of a data set that a plan may state."""
+    return read_facts(side.data(given["data"]), side.settings.name)
 
 
 def predict(side: GuideSide, given: Given) -> dict[str, Any]:
@@ -212,8 +265,13 @@ def training_side(side: GuideSide) -> TrainingSide:
 
 
 def update(side: GuideSide, given: Given) -> dict[str, Any]:
-    """Losses and rates of several updates on the same data, in evaluation; recorded on demand."""
+    """Losses and rates of several updates on the same data, in evaluation; recorded on demand.
+
+    ``moved`` is the seed by which every weight is first moved by a rounding error.
+    """
     trained = training_side(side)
+    if given.get("moved"):
+        _nudge(side, trained.model, given["moved"])
     batch = Batch(shared_inputs(side.project), shared_label(side.project))
     losses, rates = [], []
     with ExitStack() as stack:
@@ -246,7 +304,7 @@ def initialise(side: GuideSide, given: Given) -> dict[str, Any]:
     """The parameters of the model from several seeds, and what is known of how each begins."""
     models = []
     for number in range(side.project.seeds):
-        seed(number)
+        side.seed("model", number)
         models.append(side.make("model"))
     found = initial_values(models)
     out = Path(given["out"])
@@ -265,12 +323,12 @@ def initialise(side: GuideSide, given: Given) -> dict[str, Any]:
 
 def record_training(side: GuideSide, given: Given) -> dict[str, Any]:
     """The first updates of the training on batches from a file, recorded."""
-    trained = training_side(side)
+    trained = training_side(side.of_run(given["run"]))
     state = ("parameter", "buffer", "gradient", "optimizer")
     with (
         side.backend.mode(trained.model, "train"),
         no_dropout(trained.model),
-        record(trained.model, given["run"], level="ops", optimizer=trained.optimizer, state=state),
+        record(trained.model, given["out"], level="ops", optimizer=trained.optimizer, state=state),
     ):
         for inputs, label in take(given["batches"]):
             loss = train_on(trained, Batch(inputs, label))
@@ -289,26 +347,32 @@ def training_batches(side: GuideSide, given: Given) -> dict[str, Any]:
 
 
 def train(side: GuideSide, given: Given) -> dict[str, Any]:
-    """The whole training on the side's own data, and the metric after every epoch."""
+    """One whole training on the side's own data: the mean loss and the metric of every epoch."""
+    side = side.of_run(given["run"])
     trained, project = training_side(side), side.project
     losses: list[float] = []
     metrics: list[dict[str, float]] = []
     for epoch in range(project.epochs):
+        updates: list[float] = []
         with side.backend.mode(trained.model, "train"):
             for batch in side.batches("training_data", seeded=epoch == 0):
-                losses.append(train_on(trained, batch))
+                updates.append(train_on(trained, batch))
                 if project.schedule == "update":
-                    trained.step_schedule(losses[-1])
+                    trained.step_schedule(updates[-1])
         if project.schedule == "epoch":
-            trained.step_schedule(losses[-1])
-        metrics.append(named_numbers(side.metric(*predictions_of(side, trained.model, seeded=False))))
-    return {"losses": losses, "metrics": metrics}
+            trained.step_schedule(updates[-1])
+        losses.append(float(np.mean(updates)))
+        predictions, labels = predictions_of(side, trained.model, seeded=False)
+        metrics.append(named_numbers(side.metric(predictions, labels)))
+    parts = metric_parts(side.metric, metrics[-1], predictions, labels)
+    return {"losses": losses, "metrics": metrics, "parts": keep(parts, Path(given["out"]))}
 
 
 JOBS: Mapping[str, Callable[[GuideSide, Given], dict[str, Any]]] = {
     each.__name__: each
     for each in (
-        *(save_weights, convert_weights, record_forward, forward, read_data, predict, measure),
+        *(save_weights, convert_weights, begin_training, convert_beginning),
+        *(record_forward, forward, read_data, state_facts, predict, measure),
         *(
             loss_inputs,
             evaluate_loss,

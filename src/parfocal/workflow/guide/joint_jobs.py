@@ -5,6 +5,7 @@ Each gives the report as plain values; files go to the folder that is asked for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,13 +15,14 @@ from safetensors.numpy import save_file
 
 from parfocal.report.report import Report
 from parfocal.workflow.align import align
-from parfocal.workflow.guide.jobs import Given, load_given_weights, loss_function
+from parfocal.workflow.guide.jobs import Given, load_checkpoint, loss_function
 from parfocal.workflow.guide.reports import told_report
 from parfocal.workflow.guide.side import GuideSide, shared_inputs, shared_label
 from parfocal.workflow.guide.values import take
 from parfocal.workflow.initialisation import compare_init
 from parfocal.workflow.losses import judge_losses
-from parfocal.workflow.training.comparing import compare_training
+from parfocal.workflow.training.batches import read_batches
+from parfocal.workflow.training.comparing import TrainingOptions, run_training
 
 Both = tuple[GuideSide, GuideSide]
 
@@ -28,7 +30,7 @@ Both = tuple[GuideSide, GuideSide]
 def align_models(both: Both, given: Given) -> Report:
     """Copy the weights, compare every call forward, and keep the weights of both sides."""
     models = both[0].fresh_model(), both[1].fresh_model()
-    load_given_weights(both[0], models[0])
+    load_checkpoint(both[0], models[0], both[0].settings.published)
     project = both[0].project
     plan: Any = project.folder / both[1].settings.plan if both[1].settings.plan else True
     report = align(*models, shared_inputs(project), backward=False, transfer=plan, progress=False)
@@ -36,7 +38,7 @@ def align_models(both: Both, given: Given) -> Report:
         side.weights.parent.mkdir(parents=True, exist_ok=True)
         save_file(side.state(model), side.weights)
     assert report.transfer is not None
-    report.transfer.save(both[0].weights.with_name("plan.json"))
+    report.transfer.save(both[0].plan)
     return report
 
 
@@ -57,25 +59,27 @@ def compare_updates(both: Both, given: Given) -> Report:
 
 def compare_first_updates(both: Both, given: Given) -> Report:
     """The first updates of the training, phase by phase, on the reference's batches."""
-    return _trained(both, [tuple(each) for each in take(given["batches"])], "train")
+    begun = both[0].of_run(given["run"]), both[1].of_run(given["run"])
+    return _trained(begun, [tuple(each) for each in take(given["batches"])], "train")
 
 
 def _trained(both: Both, batches: list[Any], mode: Any) -> Report:
     project = both[0].project
     clips = [side.factory("clip") if "clip" in side.settings.factories else None for side in both]
     steps_schedule = mode == "eval" or project.schedule == "update"
-    return compare_training(
-        both[0].model(),
-        both[1].model(),
-        list(_parts(batches)),
+    options = TrainingOptions(
         loss=(both[0].loss, both[1].loss),
         optimizers=(both[0].optimizer, both[1].optimizer),
         schedulers=(both[0].scheduler, both[1].scheduler) if steps_schedule else None,
         clip=tuple(clips) if any(clips) else None,
         mode=mode,
-        transfer=both[0].weights.with_name("plan.json"),
+        transfer=both[0].plan,
         progress=False,
+        batches=len(batches),
+        variance_told=math.inf,  # no port can help it: the metrics of the whole trainings decide
     )
+    given = partial(read_batches, list(_parts(batches)))
+    return run_training(both[0].model(), both[1].model(), given, options)
 
 
 def _parts(batches: list[Any]) -> Iterator[Any]:
@@ -88,6 +92,8 @@ def _parts(batches: list[Any]) -> Iterator[Any]:
 
 
 def compare_initialisation(both: Both, given: Given) -> Report:
+    for side in both:  # the first model of a process would be made before there is anything to seed
+        side.seed("model", 0)
     return compare_init(*(partial(side.make, "model") for side in both), seeds=both[0].project.seeds)
 
 

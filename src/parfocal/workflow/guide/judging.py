@@ -15,18 +15,18 @@ import numpy as np
 
 from parfocal.attribution.measures import LIMIT
 from parfocal.backends.protocol import Array
-from parfocal.brief import some
-from parfocal.errors import EmptyComparisonError
 from parfocal.explain.initialisers import Fans
 from parfocal.explain.loss_causes import Arrays
+from parfocal.judge import limits
 from parfocal.judge.floors import rounding_score
 from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
 from parfocal.weights.plan import Plan
+from parfocal.workflow.acceptance.problems import within_rounding
 from parfocal.workflow.batches import load_batches
-from parfocal.workflow.data import compare_data
+from parfocal.workflow.data import compare_streams
+from parfocal.workflow.guide.data_facts import DataFacts, FactMismatch, judge_facts, stated_words
 from parfocal.workflow.guide.processes import JobError
-from parfocal.workflow.guide.reports import problem_of
 from parfocal.workflow.guide.running_step import JudgedStep, RunningStep, Told
 from parfocal.workflow.guide.settings import SIDES, Project
 from parfocal.workflow.guide.side import shared_inputs
@@ -34,11 +34,12 @@ from parfocal.workflow.guide.values import keep, named_arrays, named_outputs, ta
 from parfocal.workflow.initialisation import InitialValues, compare_initial_values
 from parfocal.workflow.losses import LossResult, judge_losses
 from parfocal.workflow.metrics import compare_metric
+from parfocal.workflow.random_samples import RandomSide
 from parfocal.workflow.recorded_runs.comparing import compare
-from parfocal.workflow.results import compare_result
+from parfocal.workflow.sample_streams import SampleStream
 from parfocal.workflow.schedules import FollowedRates, compare_rates
 
-PERCENT = 100.0
+MOVED = int(limits.searches.UPDATES_MOVED.value)
 EXPLAINED_BY_RATE = ("", "optim.update", "optim.lr_group")  # causes of an update that another rate has too
 Problem = Mapping[str, Any]
 
@@ -67,7 +68,10 @@ def _models_apart(bench: RunningStep) -> Told:
 
 
 def judge_evaluation_data(bench: RunningStep) -> JudgedStep:
-    return JudgedStep(_data(bench, "evaluation_data"))
+    told = _data(bench, "evaluation_data")
+    # no training reads these, and sorted is as good as any order
+    told["findings"] = [each for each in told["findings"] if each["code"] != "data.sorted"]
+    return JudgedStep(told)
 
 
 def judge_training_data(bench: RunningStep) -> JudgedStep:
@@ -85,7 +89,11 @@ def _data(bench: RunningStep, name: str) -> Told:
     )
     sides = [StoredSamples.read(each) if each["by_index"] else StoredBatches.read(each) for each in read]
     lengths = [each["length"] for each in read]
-    told = bench.told(compare_data(sides[0], sides[1]))
+    streams = tuple(
+        SampleStream(side, name, each["name"]) for side, name, each in zip(sides, SIDES, read, strict=True)
+    )
+    again = tuple(RandomSide.from_plain(take(each["again"])) for each in read)
+    told = bench.told(compare_streams((streams[0], streams[1]), (again[0], again[1])))
     if lengths[0] != lengths[1] and None not in lengths and not told["problems"]:
         message = phrase(
             "{reference} in the reference, {port} in the port", reference=lengths[0], port=lengths[1]
@@ -99,7 +107,40 @@ def _data(bench: RunningStep, name: str) -> Told:
                 phrase("give both sides the same files"),
             )
         )
+    return _held_against_facts(bench, name, told)
+
+
+def _held_against_facts(bench: RunningStep, name: str, told: Told) -> Told:
+    """With what the plan states of the data set: two sides that agree may both read the wrong one."""
+    stated: DataFacts = getattr(bench.project, name)
+    if not stated.stated:
+        return told
+    wrong, undecided = judge_facts(stated, bench.ask_both("state_facts", lambda side: {"data": name}))
+    mismatches = [_not_as_stated(bench.project, name, each) for each in wrong]
+    # why the sides part says more than that one of them is not as stated
+    explained = [each for each in told["problems"] if each["code"]]
+    rest = [each for each in told["problems"] if not each["code"]]
+    told["problems"] = explained + mismatches + rest
+    told["findings"] += [{"code": "facts", "message": each} for each in undecided]
     return told
+
+
+def _not_as_stated(project: Project, name: str, found: FactMismatch) -> Problem:
+    place = project.place(f"{name}.{found.key}")
+    return _problem(
+        "data",
+        "",
+        phrase(
+            "{key} of the data: {stated} stated ({place}), {reference} in the reference, {port} in the port",
+            key=found.key,
+            stated=stated_words(getattr(project, name), found.key),
+            place=place,
+            reference=found.sides[0],
+            port=found.sides[1],
+        ),
+        phrase("what is read is not the data set that the paper has, or it is only a part of it"),
+        phrase("read the data that the paper names, or correct {place}", place=place),
+    )
 
 
 @dataclass(frozen=True)
@@ -260,7 +301,21 @@ def make_updates(bench: RunningStep) -> dict[str, Any]:
         told = bench.compare("compare_updates")
     else:
         told = bench.told(compare(runs["reference"], runs["port"]))
-    return {"told": told, "losses": [each["losses"] for each in alone]}
+    losses = [each["losses"] for each in alone]
+    return {"told": told, "losses": losses, "by_rounding": _made_by_rounding(bench, *losses)}
+
+
+def _made_by_rounding(bench: RunningStep, ours: list[float], theirs: list[float]) -> dict[str, float]:
+    """How far losses of the reference are apart after updates that began a rounding error away.
+
+    Updates may make much of it, such as Adam's where a gradient is near zero. Asked for only where the two
+    sides are farther apart than their losses are rounded.
+    """
+    if all(within_rounding(np.float32(a), np.float32(b)) for a, b in zip(ours, theirs, strict=True)):
+        return {}
+    moved = [bench.ask("update", "reference", run="", moved=seed)["losses"] for seed in range(1, MOVED + 1)]
+    apart = np.abs(np.asarray(moved) - np.asarray(ours)).max(axis=0)
+    return {f"loss_{step}": LIMIT * float(each) for step, each in enumerate(apart) if each}
 
 
 def _is_regularisation(problem: Problem) -> bool:
@@ -308,7 +363,7 @@ def judge_backward(bench: RunningStep) -> JudgedStep:
     """What neither the optimizer nor its regularisation explains; and the losses of both sides."""
     told, made = _part_of_updates(bench, lambda each: not (_is_optimizer(each) or _is_regularisation(each)))
     ours, theirs = ({f"loss_{step}": loss for step, loss in enumerate(side)} for side in made["losses"])
-    return JudgedStep(told, (ours, theirs))
+    return JudgedStep(told, (ours, theirs), made["by_rounding"])
 
 
 def judge_initialisation(bench: RunningStep) -> JudgedStep:
@@ -332,62 +387,6 @@ def _initial_values(told: Mapping[str, Any]) -> InitialValues:
         told["defaults"],
         told["written"],
     )
-
-
-def judge_training(bench: RunningStep) -> JudgedStep:
-    """The first updates phase by phase, then the whole training of each side, to its metric."""
-    batches = bench.ask("training_batches", "reference", out=str(bench.folder / "batches.safetensors"))[
-        "batches"
-    ]
-    if bench.together:
-        told = bench.compare("compare_first_updates", batches=batches)
-    else:
-        runs = [str(bench.folder / f"run-{side}") for side in SIDES]
-        for side, run in zip(SIDES, runs, strict=True):
-            bench.ask("record_training", side, batches=batches, run=run)
-        told = bench.told(compare(*runs))
-    ours, theirs = bench.ask_both("train", lambda side: {})
-    wanted, reached = {**ours["metrics"][-1], **bench.project.benchmark}, theirs["metrics"][-1]
-    common = [name for name in wanted if name in reached]
-    if not common:
-        raise EmptyComparisonError(
-            phrase(
-                "no metric is on both sides: {wanted} wanted, {reached} in the port",
-                wanted=some(list(wanted)),
-                reached=some(list(reached)),
-            )
-        )
-    for name in common:
-        told["findings"].append(
-            {"code": "result", "message": _result_words(name, wanted, reached, bench.project)}
-        )
-    if not told["problems"]:
-        told["problems"] = list(
-            _result_problems({name: wanted[name] for name in common}, reached, bench.project)
-        )
-    return JudgedStep(
-        told, ({name: wanted[name] for name in common}, {name: reached[name] for name in common})
-    )
-
-
-def _result_problems(
-    wanted: Mapping[str, float], reached: Mapping[str, float], project: Project
-) -> Iterator[Problem]:
-    """Each metric within what is allowed: a share, or that many percent where the metric is in percent."""
-    for name, value in wanted.items():
-        allowed = project.within * (PERCENT if abs(value) > 1 else 1.0)
-        report = compare_result({name: [reached[name]]}, {name: value}, allowed)
-        for found in report.divergences:
-            yield {**problem_of(found), "what": _result_words(name, wanted, reached, project)}
-
-
-def _result_words(
-    name: str, wanted: Mapping[str, float], reached: Mapping[str, float], project: Project
-) -> str:
-    values = {"name": name, "reached": f"{reached[name]:.6g}", "wanted": f"{wanted[name]:.6g}"}
-    if name in project.benchmark:
-        return phrase("{name} is {reached} after training, {wanted} published", **values)
-    return phrase("{name} is {reached} after training, {wanted} in the reference", **values)
 
 
 def _problem(

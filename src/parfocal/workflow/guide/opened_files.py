@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import source_from_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from parfocal.workflow.side_code import foreign_places
 
 VARIABLE = "PARFOCAL_OPENED_FILES"  # names the log, in the environment of the process
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -101,16 +102,6 @@ def _importing() -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def foreign_places() -> tuple[str, ...]:
-    """How the files of Python, of parfocal and of installed packages begin."""
-    import parfocal
-
-    installed = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    own = (str(Path(parfocal.__file__).parent), *installed, os.path.dirname(os.__file__))
-    found = {form for each in own for form in (os.path.abspath(each), os.path.realpath(each))}
-    return tuple(f"{each}{os.sep}" for each in sorted(found))
 
 
 def read_log(log: Path, store: Path) -> OpenedFiles:

@@ -26,6 +26,7 @@ class JudgedStep:
 
     told: Told
     values: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
+    by_chance: Mapping[str, float] = field(default_factory=dict)  # how far chance lets metrics be off
 
 
 @dataclass(frozen=True, slots=True)

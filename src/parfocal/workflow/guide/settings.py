@@ -15,16 +15,21 @@ from typing import Any, Literal
 from parfocal.backends import registry
 from parfocal.brief import brief
 from parfocal.errors import InputError
+from parfocal.judge import limits
 from parfocal.phrases import joined, phrase
 from parfocal.run.storage import storage_errors
+from parfocal.workflow.guide.data_facts import ANY, DataFacts
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+TELLING_RUNS = limits.verdicts.TELLING_RUNS.value
 FILE = "parfocal.toml"
 SIDES = ("reference", "port")
+WEIGHTS = "weights"  # one checkpoint for both of the following
+CHECKPOINT_KEYS = (WEIGHTS, "published", "initial")  # of the reference
 FACTORIES = (
     *("model", "evaluation_data", "metric", "loss", "optimizer", "scheduler", "clip"),
     *("training_data", "parallel", "reduce"),
@@ -40,7 +45,8 @@ class SideSettings:
     python: str  # "": the interpreter that runs parfocal
     factories: Mapping[str, str]  # of FACTORIES -> file.py:name
     places: Mapping[str, str]  # key -> "parfocal.toml:12: port.model"
-    weights: str = ""  # a checkpoint that the reference begins with
+    published: str = ""  # a checkpoint that every step up to the backward pass is compared with
+    initial: str = ""  # a checkpoint that the training begins with; "": from scratch
     plan: str = ""  # of the port: how weights are copied, where that has to be said
 
 
@@ -64,11 +70,16 @@ class Project:
     batch_size: int = 16  # of a dataset that gives single samples
     lockstep: int = 8  # updates of the training that are compared phase by phase
     epochs: int = 1
+    runs: int = TELLING_RUNS  # trainings of each side, at most: one is enough where ``within`` allows it
     schedule: Literal["update", "epoch"] = "update"  # after which the training steps the scheduler
     order: Literal["same", "any"] = "same"  # of the training data on the two sides
+    draws: Literal["own", "shared"] = "own"  # where both sides' random numbers for training data come from
     benchmark: Mapping[str, float] = field(default_factory=dict)  # published metrics
     within: float = 0.0015  # that a trained metric may be off
+    evaluation_data: DataFacts = field(default_factory=DataFacts)  # as the paper states them
+    training_data: DataFacts = field(default_factory=DataFacts)
     places: Mapping[str, str] = field(default_factory=dict)  # key -> "parfocal.toml:3: seed"
+    include: tuple[str, ...] = ()  # files, folders and patterns that are handed in beside the checkpoints
     ranks: int = 0  # of a launch on this machine; 0: many cards are left out
     file: str = FILE  # a folder may have several plans
 
@@ -80,6 +91,18 @@ class Project:
     def epochs_of_schedule(self) -> int:
         """How many steps of a schedule a training takes that steps it once an epoch; 0: it does not."""
         return self.epochs if self.schedule == "epoch" else 0
+
+    @property
+    def published(self) -> str:
+        return self.reference.published
+
+    @property
+    def initial(self) -> str:
+        return self.reference.initial
+
+    @property
+    def plan(self) -> str:
+        return self.port.plan
 
     @property
     def store(self) -> Path:
@@ -118,10 +141,23 @@ def _numbers(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(each, (int, float)) for each in value.values())
 
 
+def _shape(value: Any) -> bool:
+    return isinstance(value, list) and all(_count(each) or each == ANY for each in value)
+
+
 _TEXT = _Key(phrase("a text"), _text)
 _COUNT = _Key(phrase("a whole number above 0"), _count)
 _POSITIVE = _Key(phrase("a number above 0"), lambda value: isinstance(value, (int, float)) and value > 0)
 _SPEC = _Key(phrase("file.py:name or package.module:name"), lambda value: _text(value) and ":" in value)
+DATA_SETS = ("evaluation_data", "training_data")
+_FACT_KEYS = {
+    **dict.fromkeys(("samples", "classes"), _COUNT),
+    "shape": _Key(phrase("lengths like [3, 224, 224], -1 for one that varies"), _shape),
+    "dtype": _TEXT,
+    "ignored": _Key(
+        phrase("a whole number"), lambda value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+}
 _SIDE_KEYS = {
     "framework": _TEXT,
     "python": _TEXT,
@@ -136,7 +172,7 @@ _KEYS: Mapping[str, Mapping[str, _Key]] = {
         "data": _Key(phrase('a file or folder like "pictures", or several in a list'), _texts),
         "together": _Key(phrase("true or false"), lambda value: isinstance(value, bool)),
     },
-    "reference": {**_SIDE_KEYS, "weights": _TEXT},
+    "reference": {**_SIDE_KEYS, **dict.fromkeys(CHECKPOINT_KEYS, _TEXT)},
     "port": {**_SIDE_KEYS, "plan": _TEXT},
     "input": {
         "model": _Key(phrase('descriptions like "x=float32[4,3,32,32]", or a file of arrays'), _texts),
@@ -145,11 +181,19 @@ _KEYS: Mapping[str, Mapping[str, _Key]] = {
     "compare": dict.fromkeys(("updates", "rates", "seeds", "samples", "batch_size"), _COUNT),
     "training": {
         "epochs": _COUNT,
+        "runs": _COUNT,
         "lockstep": _COUNT,
         "schedule": _Key(phrase('"update" or "epoch"'), lambda value: value in ("update", "epoch")),
         "order": _Key(phrase('"same" or "any"'), lambda value: value in ("same", "any")),
+        "draws": _Key(phrase('"own" or "shared"'), lambda value: value in ("own", "shared")),
         "within": _POSITIVE,
         "benchmark": _Key(phrase("numbers by the metric's name"), _numbers),
+    },
+    **dict.fromkeys(DATA_SETS, _FACT_KEYS),
+    "accept": {
+        "include": _Key(
+            phrase('a file, a folder or a pattern like "logs/*.txt", or several in a list'), _texts
+        )
     },
     "many_cards": {
         "ranks": _Key(phrase("a whole number above 1"), lambda value: _count(value) and value > 1),
@@ -249,6 +293,8 @@ def _project(document: Mapping[str, Any], places: _Places) -> Project:
         **document.get("compare", {}),
         **document.get("training", {}),
         **document.get("many_cards", {}),
+        "include": _listed(document.get("accept", {}).get("include", [])),
+        **{name: _facts(document.get(name, {})) for name in DATA_SETS},
     }
     found = {
         f"{section}.{key}".lstrip("."): places.of(section, key)
@@ -267,8 +313,17 @@ def _project(document: Mapping[str, Any], places: _Places) -> Project:
     )
 
 
+def _listed(value: str | list[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _facts(given: Mapping[str, Any]) -> DataFacts:
+    shape = {"shape": tuple(given["shape"])} if "shape" in given else {}
+    return DataFacts(**{**given, **shape})
+
+
 def _data(value: str | list[str], places: _Places) -> tuple[str, ...]:
-    named = (value,) if isinstance(value, str) else tuple(value)
+    named = _listed(value)
     for name in named:
         if not (places.file.parent / name).exists():
             raise InputError(
@@ -317,10 +372,42 @@ def _side(document: Mapping[str, Any], name: str, places: _Places) -> SideSettin
         given["framework"],
         given.get("python", ""),
         factories,
-        {key: places.of(name, key) for key in (*_SIDE_KEYS, "weights", "plan")},
-        given.get("weights", ""),
+        {key: places.of(name, key) for key in (*_SIDE_KEYS, *CHECKPOINT_KEYS, "plan")},
+        *_checkpoints(given, name, places),
         given.get("plan", ""),
     )
+
+
+def _checkpoints(given: Mapping[str, Any], name: str, places: _Places) -> tuple[str, str]:
+    """What the steps up to the backward pass are compared with, and what the training begins with."""
+    for key in CHECKPOINT_KEYS:
+        if key in given and not (places.file.parent / given[key]).is_file():
+            raise InputError(
+                phrase(
+                    "{place} is {spec}: there is no file {file}",
+                    place=places.of(name, key),
+                    spec=repr(given[key]),
+                    file=places.file.parent / given[key],
+                ),
+                hint=phrase("give its path relative to parfocal.toml, or absolute"),
+            )
+    both, published, initial = (given.get(key, "") for key in CHECKPOINT_KEYS)
+    if both and (published or initial):
+        written = [f'{key} = "{given.get(key, both)}"' for key in CHECKPOINT_KEYS[1:]]
+        raise InputError(
+            phrase(
+                "{place} is one checkpoint for two needs, and {keys} is there as well",
+                place=places.of(name, WEIGHTS),
+                keys=joined(", ", [key for key in CHECKPOINT_KEYS[1:] if key in given]),
+            ),
+            hint=phrase(
+                "in place of weights write {published} for the steps up to the backward pass, and {initial} "
+                "for the training; without initial it begins from scratch",
+                published=written[0],
+                initial=written[1],
+            ),
+        )
+    return both or published, both or initial
 
 
 def _described(value: Any) -> tuple[str, ...] | str:

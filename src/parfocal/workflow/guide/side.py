@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import faulthandler
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from parfocal.backends import registry
 from parfocal.backends.protocol import Array, Backend
 from parfocal.brief import brief
 from parfocal.capture.nested_values import flatten, rebuild
+from parfocal.capture.shared_draws import DrawSource, Keyed, drawing_from
 from parfocal.errors import EmptyComparisonError, InputError, ParfocalError
 from parfocal.inputs import arguments, convert
 from parfocal.phrases import phrase
 from parfocal.run.files import load_arrays
+from parfocal.workflow.batches import stacked
 from parfocal.workflow.guide.settings import Project, SideSettings
 from parfocal.workflow.guide.values import take
 from parfocal.workflow.loading import load_attribute, where_raised
 from parfocal.workflow.sample_streams import SampleStream, as_array
-from parfocal.workflow.seeding import seed
+from parfocal.workflow.seeding import LARGEST, seed
+from parfocal.workflow.side_code import SideCode
 from parfocal.workflow.training.batches import Batch, read_batches
 
 
@@ -45,6 +46,9 @@ class GuideSide:
     project: Project
     settings: SideSettings
     loaded: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    code: SideCode = field(default_factory=SideCode)
+    drawn: int = 0  # samples or batches of training data that were given shared random numbers
+    run: int | None = None  # of the whole trainings, each with a seed and a beginning of its own
 
     @property
     def backend(self) -> Backend:
@@ -55,7 +59,8 @@ class GuideSide:
         if name not in self.loaded:
             place = self.settings.places[name]
             try:
-                _, found = load_attribute(self.settings.factories[name], f"{place} =")
+                with self.code.active():
+                    _, found = load_attribute(self.settings.factories[name], f"{place} =")
             except InputError as error:
                 raise FactoryError(error.message, hint=error.hint) from error
             if not callable(found):
@@ -73,7 +78,8 @@ class GuideSide:
         """What a factory gives; whatever it raises is told with its lines."""
         factory = self.factory(name)
         try:
-            made = factory(*given)
+            with self.code.active():
+                made = factory(*given)
         except ParfocalError:
             raise
         except (Exception, SystemExit) as error:
@@ -96,9 +102,15 @@ class GuideSide:
     def _words(self, name: str) -> str:
         return f"{self.settings.places[name]} = {self.settings.factories[name]}"
 
+    def seed(self, name: str, number: int) -> None:
+        """Seed all that a factory draws from: its file is read first, as it may load the framework."""
+        self.factory(name)
+        assert self.backend.name == self.settings.framework  # which is loaded now
+        seed(number)
+
     def fresh_model(self) -> Any:
         """A model from the project's seed, with weights as its code makes them."""
-        seed(self.project.seed)
+        self.seed("model", self.project.seed)
         model = self.make("model")
         try:
             is_model = registry.of(model) is self.backend and self.backend.is_model(model)
@@ -123,9 +135,21 @@ class GuideSide:
         self.load(model, self.weights)
         return model
 
+    def of_run(self, run: int) -> GuideSide:
+        """The same side for one whole training."""
+        project = replace(self.project, seed=(self.project.seed + run) % (LARGEST + 1))
+        return replace(self, project=project, run=run)
+
     @property
     def weights(self) -> Path:
-        return self.project.store / "weights" / f"{self.settings.name}.safetensors"
+        """What this side begins with: every step as published, a whole training as it is to begin."""
+        folder = self.plan.parent if self.run is None else self.plan.with_name(f"training-{self.run}")
+        return folder / f"{self.settings.name}.safetensors"
+
+    @property
+    def plan(self) -> Path:
+        """How the reference's weights are copied into the port: written by the first step."""
+        return self.project.store / "weights" / "plan.json"
 
     def load(self, model: Any, path: Path) -> None:
         arrays = load_arrays(path)
@@ -176,8 +200,23 @@ class GuideSide:
 
     def data(self, name: str) -> Any:
         """A dataset or loader, read from the project's seed on."""
-        seed(self.project.seed)
+        self.seed(name, self.project.seed)
         return self.make(name)
+
+    def items(self, stream: SampleStream, name: str, *, seeded: bool = True) -> Iterator[Any]:
+        """Samples or batches as they come; the training data's with shared numbers if the plan says so."""
+        if name != "training_data" or self.project.draws == "own":
+            yield from stream.items()
+            return
+        self.drawn = 0 if seeded else self.drawn
+        source, items = DrawSource(self.project.seed, Keyed.ALIKE), stream.items()
+        while True:
+            with drawing_from(source, self.drawn):
+                item = list(islice(items, 1))
+            if not item:
+                return
+            self.drawn += 1
+            yield item[0]
 
     def batches(self, name: str, *, seeded: bool = True, share: tuple[int, int] = (0, 1)) -> Iterator[Batch]:
         """Batches of a loader, or of the samples of a dataset put together.
@@ -187,7 +226,7 @@ class GuideSide:
         """
         source = self.data(name) if seeded else self.make(name)
         stream = SampleStream(source, self.settings.name)
-        items = stream.items()
+        items = self.items(stream, name, seeded=seeded)
         if stream.by_index:
             items = _stacked(_dealt(items, *share), self.project.batch_size)
         count = 0
@@ -242,13 +281,4 @@ def _dealt(samples: Iterator[Any], rank: int, ranks: int) -> Iterator[Any]:
 
 def _stacked(samples: Iterator[Any], size: int) -> Iterator[Any]:
     while group := list(islice(samples, size)):
-        yield _stack(group)
-
-
-def _stack(group: list[Any]) -> Any:
-    first = group[0]
-    if isinstance(first, dict):
-        return {key: _stack([each[key] for each in group]) for key in first}
-    if isinstance(first, (tuple, list)):
-        return tuple(_stack([each[index] for each in group]) for index in range(len(first)))
-    return np.stack([as_array(each) for each in group])
+        yield stacked(group)

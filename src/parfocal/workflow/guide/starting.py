@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 from parfocal.backends import registry
 from parfocal.errors import InputError
-from parfocal.phrases import phrase
+from parfocal.judge.verdict import side_name
+from parfocal.phrases import Phrase, phrase, said
 from parfocal.run.storage import storage_errors, write_atomically
 from parfocal.workflow.guide.settings import FACTORIES, FILE, SIDES
 from parfocal.workflow.input_descriptions import make_inputs
@@ -21,6 +23,7 @@ FRAMEWORKS = tuple(
     sorted(registry.BUILTIN, reverse=True)
 )  # of the reference and the port, if nothing says so
 TOY_INPUT, TOY_LABEL = "x=float32[8,1,8,8]", "int64[8]:0..4"
+PROSE = re.compile("«(.*?)»")
 _UNUSED = ("clip", "parallel", "reduce")  # by the bundled pair
 _TOY = tuple(name for name in FACTORIES if name not in _UNUSED)
 
@@ -57,7 +60,9 @@ def start_project(
 
 
 def _template(name: str) -> str:
-    return resources.files("parfocal.workflow.guide.project").joinpath(f"{name}.txt").read_text("utf-8")
+    """A file of the project, with what it tells people («so») in the language of the terminal."""
+    text = resources.files("parfocal.workflow.guide.project").joinpath(f"{name}.txt").read_text("utf-8")
+    return PROSE.sub(lambda found: said(Phrase(found[1], {})), text)
 
 
 def _toy() -> dict[str, str]:
@@ -89,9 +94,11 @@ def _own(target: Path, models: tuple[str, str], inputs: Sequence[str], label: st
         frameworks.append(_framework_of(spec) or FRAMEWORKS[number])
         rest = "\n".join(f'# {each} = "{ADAPTERS[side]}:{each}"' for each in _TOY if each != "model")
         factories[f"{side}_factories"] = f"model = {json.dumps(f'{place}:{name}')}\n{rest}"
-        adapters[ADAPTERS[side]] = _template("own_side.py").replace("SIDE", side)
+        adapters[ADAPTERS[side]] = _template("own_side.py").replace("SIDE", said(side_name(side)))
     told = (
-        f"label = {json.dumps(label)}" if label else '# label = "int64[4]:0..10"   # what the loss is given'
+        f"label = {json.dumps(label)}"
+        if label
+        else f'# label = "int64[4]:0..10"   # {said(phrase("what the loss is given"))}'
     )
     plan = _template(FILE).format(
         **factories, **_framework_words(frameworks), inputs=json.dumps(list(inputs)), label=told

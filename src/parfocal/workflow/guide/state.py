@@ -57,6 +57,7 @@ class StepResult:
     hint: str = ""
     report: str = ""  # the file of the whole report
     values: Mapping[str, str] = field(default_factory=dict)  # side -> file of the guide's values
+    by_chance: Mapping[str, float] = field(default_factory=dict)  # how far chance lets trained metrics be off
     when: float = 0.0
     seconds: float = 0.0
 

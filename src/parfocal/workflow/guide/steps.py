@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from parfocal.workflow.guide import judging, judging_launches
+from parfocal.phrases import phrase
+from parfocal.workflow.guide import judging, judging_launches, judging_training
 from parfocal.workflow.guide.running_step import JudgedStep, RunningStep
 
 
@@ -14,8 +15,7 @@ class GuideStep:
     """One step of the guide."""
 
     name: str
-    title: str
-    section: str  # of the guide
+    label: str  # with its section in the guide
     checkpoint: str  # of workflow/acceptance/layout.py; "": of none
     factories: tuple[str, ...]  # that both sides must have
     needs: tuple[str, ...]  # steps that must have passed
@@ -44,16 +44,22 @@ COMMON: Mapping[str, CommonWork] = {
 }
 STEPS = (
     GuideStep(
-        *("model", "model structure and weights", "3.1", "forward"),
-        *(("model",), (), ("inputs",), judging.judge_model),
+        "model",
+        phrase("3.1 model"),
+        "forward",
+        *(("model",), (), ("inputs", "published", "plan"), judging.judge_model),
         writes=True,
     ),
     GuideStep(
-        *("evaluation_data", "evaluation data", "3.2", "metric"),
-        *(("evaluation_data",), (), ("samples",), judging.judge_evaluation_data),
+        "evaluation_data",
+        phrase("3.2 evaluation_data"),
+        "metric",
+        *(("evaluation_data",), (), ("samples", "evaluation_data"), judging.judge_evaluation_data),
     ),
     GuideStep(
-        *("metric", "metric", "3.3", "metric"),
+        "metric",
+        phrase("3.3 metric"),
+        "metric",
         ("model", "evaluation_data", "metric"),
         ("model", "evaluation_data"),
         ("batch_size",),
@@ -61,12 +67,16 @@ STEPS = (
         writes=True,
     ),
     GuideStep(
-        *("loss", "loss", "3.4", "loss"),
+        "loss",
+        phrase("3.4 loss"),
+        "loss",
         *(("model", "loss"), ("model",), ("inputs", "label"), judging.judge_loss),
         writes=True,
     ),
     GuideStep(
-        *("optimizer", "optimizer", "3.5", "bp_align"),
+        "optimizer",
+        phrase("3.5 optimizer"),
+        "bp_align",
         _TRAINED,
         ("model", "loss"),
         ("inputs", "label", "updates"),
@@ -74,11 +84,15 @@ STEPS = (
         common="updates",
     ),
     GuideStep(
-        *("learning_rate", "learning rate", "3.6", "bp_align"),
+        "learning_rate",
+        phrase("3.6 learning_rate"),
+        "bp_align",
         *(("model", "optimizer"), (), ("rates", "epochs_of_schedule"), judging.judge_learning_rate),
     ),
     GuideStep(
-        *("regularisation", "regularisation", "3.7", "bp_align"),
+        "regularisation",
+        phrase("3.7 regularisation"),
+        "bp_align",
         _TRAINED,
         ("model", "loss", "optimizer"),
         ("inputs", "label", "updates"),
@@ -86,7 +100,9 @@ STEPS = (
         common="updates",
     ),
     GuideStep(
-        *("backward", "backward pass", "3.8", "bp_align"),
+        "backward",
+        phrase("3.8 backward"),
+        "bp_align",
         _TRAINED,
         ("model", "loss", "optimizer", "learning_rate", "regularisation"),
         ("inputs", "label", "updates"),
@@ -95,23 +111,39 @@ STEPS = (
         writes=True,
     ),
     GuideStep(
-        *("training_data", "training data", "3.9", "train_align"),
-        *(("training_data",), (), ("samples", "order"), judging.judge_training_data),
+        "training_data",
+        phrase("3.9 training_data"),
+        "train_align",
+        *(
+            ("training_data",),
+            (),
+            ("samples", "order", "draws", "training_data"),
+            judging.judge_training_data,
+        ),
     ),
     GuideStep(
-        *("initialisation", "initialisation", "3.10", "train_align"),
+        "initialisation",
+        phrase("3.10 initialisation"),
+        "train_align",
         *(("model",), ("model",), ("seeds",), judging.judge_initialisation),
     ),
     GuideStep(
-        *("training", "training", "3.11", "train_align"),
+        "training",
+        phrase("3.11 training"),
+        "train_align",
         (*_TRAINED, "training_data", "evaluation_data", "metric"),
         ("metric", "backward", "training_data"),
-        ("batch_size", "lockstep", "epochs", "schedule", "benchmark", "within"),
-        judging.judge_training,
+        (
+            *("initial", "batch_size", "lockstep", "epochs", "schedule", "runs"),
+            *("benchmark", "within", "draws"),
+        ),
+        judging_training.judge_training,
         writes=True,
     ),
     GuideStep(
-        *("many_cards", "many cards", "3.12", ""),
+        "many_cards",
+        phrase("3.12 many_cards"),
+        "",
         (*_TRAINED, "training_data"),
         ("backward", "training_data"),
         ("ranks", "batch_size", "lockstep", "schedule", "order"),

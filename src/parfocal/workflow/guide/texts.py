@@ -5,23 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from parfocal.phrases import phrase
+from parfocal.columns import padded, width_of
+from parfocal.phrases import phrase, said
 from parfocal.report.wording import PHASES
 from parfocal.workflow.guide.checking import CheckedProject
-from parfocal.workflow.guide.state import StepResult, StepStatus
+from parfocal.workflow.guide.state import STATUS_WORDS, StepResult, StepStatus
+from parfocal.workflow.guide.steps import STEPS
+
+LINE = "\n"
+CHECKPOINT_WORDS = {"green": phrase("green"), "red": phrase("red"), "open": phrase("open")}
 
 
 def text_of(checked: CheckedProject) -> str:
-    """Steps, their problems and findings, and the checkpoints."""
-    width = max(len(result.name) for result in checked.results)
-    lines = [_line(result, width) for result in checked.results]
+    """Steps, their problems and findings, and the checkpoints, in the language of the terminal."""
+    labels = {step.name: said(step.label) for step in STEPS}
+    table = [
+        (labels[result.name], said(STATUS_WORDS[result.status]), said(result.message or result.compared))
+        for result in checked.results
+    ]
+    first, second = (max(width_of(row[column]) for row in table) for column in (0, 1))
+    lines = [
+        f"{padded(label, first)}  {padded(status, second)}  {what.partition(LINE)[0]}".rstrip()
+        for label, status, what in table
+    ]
     for result in checked.results:
         for problem in result.problems:
-            lines += ["", f"{result.name}:", *(f"  {each}" for each in problem_lines(problem))]
-        lines += [f"{result.name}, worth knowing: {each['message']}" for each in result.findings]
+            lines += ["", f"{labels[result.name]}", *(f"  {said(each)}" for each in problem_lines(problem))]
+        lines += [
+            said(phrase("{name}, worth knowing: {message}", name=result.name, message=each["message"]))
+            for each in result.findings
+        ]
     lines.append("")
-    for each in checked.checkpoints:
-        lines.append(f"checkpoint {each.name}: {'green' if each.green else 'red' if each.red else 'open'}")
+    lines += [
+        said(phrase("checkpoint {name}: {state}", name=each.name, state=CHECKPOINT_WORDS[each.state]))
+        for each in checked.checkpoints
+    ]
     return "\n".join(lines)
 
 
@@ -46,11 +64,6 @@ def next_line(checked: CheckedProject) -> str:
         return phrase("next: parfocal accept writes the acceptance folder")
     missing = by_status[StepStatus.LEFT_OUT][0]
     return phrase("next: {step}: {why}", step=missing.name, why=missing.message)
-
-
-def _line(result: StepResult, width: int) -> str:
-    told = result.message.partition("\n")[0] or result.compared
-    return f"{result.name.ljust(width)}  {result.status.value.ljust(8)}  {told}".rstrip()
 
 
 def problem_lines(problem: Mapping[str, Any]) -> list[str]:

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from parfocal.errors import ParfocalError, TransferError
-from parfocal.workflow.guide.opened_files import foreign_places, note_opened_files
+from parfocal.workflow.guide.opened_files import note_opened_files
+from parfocal.workflow.side_code import foreign_places
 
 
 def main(plan: str, names: list[str]) -> None:

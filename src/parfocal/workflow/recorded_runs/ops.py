@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from parfocal.explain.ops.names import POINTWISE
 from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, Site, side_name
@@ -19,6 +18,7 @@ from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, TensorData
 from parfocal.run.records import CallRecord, Leaf, Structure, TensorValue
 from parfocal.workflow.recorded_runs.call_errors import JUMP
+from parfocal.workflow.recorded_runs.op_causes import line_of, op_cause
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.tensors import TensorTable
@@ -35,8 +35,13 @@ def at_its_op(pair: StepPair, divergence: Divergence, ours: Node, theirs: Node) 
     for own in right:
         other = _counterpart(pair, own, left, limit)
         if other is not None:
+
+            def same(mine: TensorValue, yours: TensorValue) -> bool:
+                return _same(pair, pair.port.tensors.data(mine), pair.reference.tensors.data(yours), limit)
+
             return replace(
                 divergence,
+                cause=divergence.cause or op_cause(other, own, same),
                 reference=_site(divergence.reference, other),
                 port=_site(divergence.port, own),
                 what=phrase("{what}, by {op}", what=divergence.what, op=own.op),
@@ -76,12 +81,12 @@ def _replaced_cause(other: CallRecord, own: CallRecord) -> Cause:
     message = phrase(
         "{port} in the port ({line}), {reference} in the reference ({there})",
         port=own.op,
-        line=_line(own),
+        line=line_of(own),
         reference=other.op,
-        there=_line(other),
+        there=line_of(other),
     )
     fix = phrase(
-        "apply {name} instead of {mine_name} in {line}", name=other.op, mine_name=own.op, line=_line(own)
+        "apply {name} instead of {mine_name} in {line}", name=other.op, mine_name=own.op, line=line_of(own)
     )
     code = "op.activation" if {own.op, other.op} <= POINTWISE else "op.kind"
     return Claim(code, message, fix, (str(own.op), str(other.op))).likely(Grounds.CODE)
@@ -93,7 +98,7 @@ def stopping_cause(pair: StepPair, side: str, ours: Node, theirs: Node) -> Cause
     own, others = reversed(stops) if side == "port" else stops
     if len(own) <= len(others):
         return None
-    line = _line(own[-1])
+    line = line_of(own[-1])
     message = phrase(
         "the {subject} {what}, the {other} lets it through",
         subject=side_name(side),
@@ -122,10 +127,6 @@ def _stops_before(step: RecordedStep, node: Node) -> list[CallRecord]:
         if reached & taken:
             found.append(op)
     return found
-
-
-def _line(op: CallRecord) -> str:
-    return f"{Path(op.file).name}:{op.line}" if op.file else op.path
 
 
 def _right_before(pair: StepPair, theirs: Node) -> float:

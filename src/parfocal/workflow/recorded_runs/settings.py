@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from parfocal.backends import registry
 from parfocal.backends.vocabulary import KINDS
 from parfocal.backends.vocabulary.settings import common_name
 from parfocal.explain.causes import code_of, number, spelled_path
+from parfocal.explain.fixes.recorded_constructors import with_line
 from parfocal.judge.verdict import Cause, Claim, Finding, Grounds
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
@@ -75,12 +77,19 @@ def _set_otherwise(pair: StepPair, ours: Node, theirs: Node) -> Iterator[Cause]:
             reference=_told(left[name]),
             port=_told(right[name]),
         )
-        fix = f"{path}: {name} = {_told(left[name])}"
+        fix = with_line(f"{path}: {_spelled(pair, name, left[name])}", theirs)
         claim = Claim(code_of(name, theirs.kind), message, fix)
         if proof is not None and len(names) == 1:
             yield claim.proven(proof.way, proof.before, proof.after)
         else:
             yield claim.likely(Grounds.SETTINGS)
+
+
+def _spelled(pair: StepPair, name: str, value: Any) -> str:
+    """A setting of a common name as the port's framework calls it."""
+    dialect = registry.dialect(pair.port.run.header.framework)
+    said = dialect.values[name](value) if name in dialect.values else value
+    return f"{dialect.words.get(name, name)} = {_told(said)}"
 
 
 def _told(value: Any) -> str:

@@ -7,8 +7,10 @@ parameter gives something else.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
+from parfocal.brief import some
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
 from parfocal.judge.metrics import compare_arrays
@@ -26,6 +28,11 @@ from parfocal.workflow.recorded_runs.tensors import Arrangement, RelativeDistanc
 from parfocal.workflow.recorded_runs.ties import tied_otherwise
 
 COPY = phrase("copy the reference's weights into the port: pf.transfer, or parfocal convert")
+SAME_BEGINNING = phrase(
+    "let both begin with the same weights: save those of the reference before its first step, and record "
+    "both scripts with parfocal record --weights FILE, which gives them to either model"
+)
+FEWEST_OTHERS, MOST_DRAWN = limits.recorded.OTHER_BEGINNING.value
 DIFFERENT = limits.recorded.WEIGHTS_DIFFER.value
 EQUAL = limits.recorded.WEIGHTS_EQUAL.value
 
@@ -38,18 +45,58 @@ def compare_weights(pair: StepPair, diverged: bool) -> StageOutcome:
         return StageOutcome(left_out=_missing(pair))
     found: list[Divergence] = []
     findings: list[Finding] = []
+    others: dict[str, Divergence] = {}
     count = 0
     for tie in pair.parameters:
         if tie.port and pair.weight_error(tie) is None:
             continue
         count += 1
         divergence = _judge(pair, tie)
-        if divergence is not None and _is_seen(pair, tie):
+        if divergence is None:
+            continue
+        if _has_other_values(divergence):
+            others[tie.name] = divergence
+        if _is_seen(pair, tie):
             found.append(divergence)
-        elif divergence is not None:
+        elif _was_given_the_same(pair, tie):
             findings.append(_finding(divergence))
     total = len(pair.port.parameters)
+    begun = _other_beginning(pair, others)
+    if begun is not None and found:
+        found = [begun, *(each for each in found if each not in others.values())]
     return StageOutcome(tuple(found), tuple(findings), (Compared("parameters", count, total),))
+
+
+def _has_other_values(divergence: Divergence) -> bool:
+    """Not the same in another order, nor those of another parameter, nor none at all."""
+    cause = divergence.cause
+    return cause is not None and cause.code == "weight.mismatched" and divergence.error is not None
+
+
+def _other_beginning(pair: StepPair, others: Mapping[str, Divergence]) -> Divergence | None:
+    """Of runs that begin from weights of their own: one thing to say, and before all else."""
+    drawn = [tie for tie in pair.parameters if tie.port and _was_drawn(pair, tie)]
+    if len(others) < FEWEST_OTHERS or len(others) < MOST_DRAWN * len(drawn):
+        return None
+    message = phrase(
+        "the runs begin with other weights: {count} of {total} parameters have other values ({names})",
+        count=len(others),
+        total=len(pair.port.parameters),
+        names=some(list(others)),
+    )
+    cause = Claim("weight.mismatched", message, SAME_BEGINNING).likely(Grounds.VALUES)
+    return replace(max(others.values(), key=lambda each: each.score), cause=cause)
+
+
+def _was_drawn(pair: StepPair, tie: ParameterTie) -> bool:
+    """Whether it holds different numbers: all zeros or ones are the same on every side."""
+    own = pair.port.parameters[tie.port].before
+    return own is not None and own.fingerprint.minimum != own.fingerprint.maximum
+
+
+def _was_given_the_same(pair: StepPair, tie: ParameterTie) -> bool:
+    """Whether what uses it says anything of it: other inputs give other outputs in any case."""
+    return all(user.errors.given <= JUMP * pair.unit for user in tie.users)
 
 
 def _missing(pair: StepPair) -> tuple[LeftOut, ...]:

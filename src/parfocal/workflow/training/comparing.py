@@ -25,6 +25,7 @@ from parfocal.workflow.progress import telling_progress
 from parfocal.workflow.state import weight_differences
 from parfocal.workflow.training.batches import Batch, read_batches
 from parfocal.workflow.training.dropout import dropout_differences
+from parfocal.workflow.training.evaluation import TOLD
 from parfocal.workflow.training.free_running import FreeRunning, steps_to_run
 from parfocal.workflow.training.lockstep import Lockstep
 from parfocal.workflow.training.precision import (
@@ -110,6 +111,7 @@ class TrainingOptions:
     look_always: bool = False  # into the calls of the first step, even where it does not part
     layers: Mapping[str, str] | None = None
     ignore: str | Sequence[str] = ()
+    variance_told: float = TOLD  # infinite: a running variance that parts by convention is a note only
 
 
 def run_training(
@@ -132,6 +134,7 @@ def run_training(
         return _aligned(sides, pair, plan, options)
 
     lockstep = Lockstep(ours, theirs, plan, mode, tolerance, bool(explain), look)
+    lockstep.variance_told = options.variance_told
     for number, each in enumerate(dropout_differences(sides, first, mode, look)):
         lockstep.found.add(("dropping", number), each)
     for note in rounding_notes(sides):

@@ -20,8 +20,13 @@ from parfocal.workflow.training.sides import Arrays, TrainingSide
 TOLD = limits.verdicts.EVALUATION_TOLD.value
 
 
-def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence | None, Finding | None]:
-    """The port in evaluation with the reference's variances, and with those that it would have by itself."""
+def evaluated(
+    phase: BufferPhase, batch: Batch, step: int, told: float = TOLD
+) -> tuple[Divergence | None, Finding | None]:
+    """The port in evaluation with the reference's variances, and with those that it would have by itself.
+
+    ``told``: from which share of the outputs on that is a difference, and no mere note.
+    """
     variances = phase.variances
     if not variances.counts:
         return None, None
@@ -49,7 +54,7 @@ def evaluated(phase: BufferPhase, batch: Batch, step: int) -> tuple[Divergence |
         count=count,
         largest=f"{np.abs(wrong[slot] - right[slot]).max():.3g}",
     )
-    if shares[slot] <= TOLD:
+    if shares[slot] <= told:
         return None, Finding("buffer.running_variance", message)
     fix = (
         phrase(

@@ -22,7 +22,7 @@ from parfocal.weights.plan import Plan
 from parfocal.workflow.training.batches import Batch
 from parfocal.workflow.training.buffer_phase import BufferPhase
 from parfocal.workflow.training.carrying import Carrier
-from parfocal.workflow.training.evaluation import evaluated
+from parfocal.workflow.training.evaluation import TOLD, evaluated
 from parfocal.workflow.training.found import FoundDivergences
 from parfocal.workflow.training.free_running import FreeRunning
 from parfocal.workflow.training.judging import Noise
@@ -63,6 +63,7 @@ class Lockstep:
     last: tuple[Batch, Batch] | None = None
     jumps: list[int] = field(default_factory=list)  # steps at which the port went another way on a kink
     variance_step: int | None = None  # at which a variance parted by convention
+    variance_told: float = TOLD  # share of the outputs in evaluation from which on that is a difference
     _undo: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
@@ -96,7 +97,7 @@ class Lockstep:
                 self.found.note(finding)
         if self.last is not None and self.mode == "train":
             step = self.variance_step or 0
-            divergence, finding = evaluated(self.buffers, self.last[1], step)
+            divergence, finding = evaluated(self.buffers, self.last[1], step, self.variance_told)
             if finding is not None:
                 self.found.note(finding)
             if divergence is not None:

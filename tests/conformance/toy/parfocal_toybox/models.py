@@ -16,6 +16,7 @@ from toybox import tape
 from parfocal.backends.building import RecipeBuilder
 from parfocal.backends.calls import CallTracker, own_hook
 from parfocal.backends.checks import check_backward
+from parfocal.backends.draws import Draws
 from parfocal.backends.files import complete_or_absent
 from parfocal.backends.module_calls import ModuleCalls, backward_watched
 from parfocal.backends.module_tree import every_path
@@ -106,6 +107,9 @@ class Models(Tensors, ModuleCalls, RecipeBuilder):
 
     def set_rng_state(self, state: Any) -> None:
         tape.generator.bit_generator.state = state
+
+    def draws_from(self, draws: Draws) -> AbstractContextManager[None]:
+        return nullcontext()  # no dataset is made of it
 
     def random_values(self) -> Any:
         return tape.generator.random(4, dtype=np.float32)

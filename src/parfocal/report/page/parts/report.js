@@ -339,7 +339,7 @@
     const finite = [...each.reference, ...each.port].map(number).filter(Number.isFinite);
     const flat = finite.length && finite.every((value) => value === finite[0]) && finite[0] !== 0;
     const yaxis = axis("", flat ? { range: [0, 2 * finite[0]].sort((a, b) => a - b) } : {});
-    return { data: [line("reference", each.reference, { color: colour("accent"), width: 3 }), line("port", each.port, { color: colour("bad"), width: 1.6, dash: "dash" })], layout: layout({ xaxis: axis(word("update"), { tickformat: "d", ...(x.length < 9 ? { dtick: 1 } : {}) }), yaxis, shapes, annotations }) };
+    return { data: [line("reference", each.reference, { color: colour("accent"), width: 3 }), line("port", each.port, { color: colour("bad"), width: 1.6, dash: "dash" })], layout: layout({ xaxis: axis(word(each.along), { tickformat: "d", ...(x.length < 9 ? { dtick: 1 } : {}) }), yaxis, shapes, annotations }) };
   };
   const histogram = ([low, high, counts]) => {
     const width = (high - low) / counts.length;
