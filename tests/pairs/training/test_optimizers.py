@@ -327,6 +327,57 @@ def test_what_differs_is_named(name: str) -> None:
     assert first.phase == ("lr" if code.startswith("lr.") or "factor" in name else "optimizer")
 
 
+def by_axes(optimizer: Any, **rest: Any) -> Make:
+    """Only tensors of several axes decay, as is usual."""
+    return lambda p: (
+        lambda known: optimizer(
+            [
+                {"params": [each for each in known if each.ndim > 1], "weight_decay": 0.05},
+                {"params": [each for each in known if each.ndim < 2], "weight_decay": 0.0},
+            ],
+            **rest,
+        )
+    )(list(p))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "codes"),
+    [
+        (
+            by_axes(torch_optim.SGD, lr=0.1, momentum=0.9),
+            lambda p: paddle_optim.Momentum(0.1, 0.9, parameters=p, weight_decay=0.05),
+            ["optim.weight_decay"],
+        ),
+        (
+            by_axes(torch_optim.SGD, lr=0.1, momentum=0.9, nesterov=True),
+            lambda p: paddle_optim.Momentum(0.1, 0.9, parameters=p, weight_decay=0.05),
+            ["optim.weight_decay", "optim.momentum"],
+        ),
+        (
+            lambda p: torch_optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.05),
+            lambda p: paddle_optim.Momentum(0.1, 0.9, parameters=p),
+            ["optim.weight_decay"],
+        ),
+    ],
+)
+def test_a_bias_that_nothing_depends_on_is_no_parameter_left_out(
+    ours: Make, theirs: Make, codes: Any
+) -> None:
+    """The gradient of a normalised layer's bias is rounding: without decay it stays where it is."""
+    report = compare(ours, theirs, models=perceptron(norm=True), steps=1)
+    assert [each.cause.code for each in report.divergences if each.phase == "optimizer"] == codes, report
+    assert all(each.cause.proof is not None for each in report.divergences if len(codes) == 1), report
+
+
+def test_what_else_is_wrong_is_told_beside_a_parameter_that_is_left_out() -> None:
+    report = compare(
+        lambda p: torch_optim.SGD(p, 0.1, weight_decay=0.05),
+        lambda p: paddle_optim.SGD(0.1, parameters=list(p)[:-1]),
+    )
+    codes = [each.cause.code for each in report.divergences]
+    assert codes[:2] == ["optim.lr_group", "optim.weight_decay"], report
+
+
 WITHOUT_DECAY = ("Rprop", "LBFGS")
 
 

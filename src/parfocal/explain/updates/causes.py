@@ -36,9 +36,11 @@ def explain_updates(
     wrong: Sequence[UpdateEvidence], every: Sequence[UpdateEvidence], written: Written
 ) -> list[Cause]:
     """Causes of the ``wrong`` among ``every`` update of a step; several where several things are wrong."""
-    frozen = _frozen(wrong)
-    if frozen is not None:
-        return [frozen]
+    left_out = _left_out(wrong)
+    if left_out is not None:
+        cause, theirs = left_out
+        others = [each for each in wrong if each not in theirs]
+        return [cause, *(explain_updates(others, every, written) if others else ())]
     hidden = [each for each in wrong if not _as_said(each.port)]
     told = [each for each in wrong if each not in hidden]
     causes = _by_settings(told or wrong, every, written)
@@ -55,25 +57,31 @@ def _as_said(update: SideUpdate) -> bool:
     return score is not None and score <= LIMIT
 
 
-def _frozen(wrong: Sequence[UpdateEvidence]) -> Cause | None:
-    """Parameters that only one side moves."""
+def _left_out(wrong: Sequence[UpdateEvidence]) -> tuple[Cause, list[UpdateEvidence]] | None:
+    """Parameters that only one side moves, though its rule would move them too, as a cause."""
     for side, other in (("port", "reference"), ("reference", "port")):
-        unmoved = [each for each in wrong if not _moves(getattr(each, side)) and _moves(getattr(each, other))]
-        still = [each.path for each in unmoved]
-        if still:
+        unmoved = [
+            each
+            for each in wrong
+            if not _moves(getattr(each, side))
+            and _moves(getattr(each, other))
+            and not _as_said(getattr(each, side))
+        ]
+        if unmoved:
+            places = places_of([each.path for each in unmoved])
             message = phrase(
                 "{places} is not updated in the {side}, and is in the {other}",
-                places=places_of(still),
+                places=places,
                 side=side_name(side),
                 other=side_name(other),
             )
             fix = (
                 phrase("give the port's optimizer all parameters that the reference's has")
                 if side == "port"
-                else phrase("leave {places} out of the port's optimizer", places=places_of(still))
+                else phrase("leave {places} out of the port's optimizer", places=places)
             )
             after = max(map(_mended if side == "port" else left_alone, unmoved))
-            return judged_updates(Claim("optim.lr_group", message, fix), unmoved, after)
+            return judged_updates(Claim("optim.lr_group", message, fix), unmoved, after), unmoved
     return None
 
 

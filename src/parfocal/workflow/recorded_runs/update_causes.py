@@ -40,6 +40,15 @@ class RecordedSideUpdate:
     def update(self) -> Vector:
         return self.after - self.before
 
+    def stands_still(self, epsilon: float) -> bool:
+        """Whether it is not moved by a gradient that would move it, as far as one is known."""
+        moving = self.gradient is None or _norm(self.gradient) > epsilon * _norm(self.before)
+        return moving and not np.any(self.update)
+
+
+def _norm(vector: Vector) -> float:
+    return float(np.linalg.norm(vector))
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedUpdate:
@@ -111,7 +120,7 @@ def _frozen(evidence: Sequence[RecordedUpdate]) -> Cause | None:
         still = [
             each.tie.name
             for each in evidence
-            if not np.any(getattr(each, side).update) and np.any(getattr(each, other).update)
+            if getattr(each, side).stands_still(each.epsilon) and np.any(getattr(each, other).update)
         ]
         if still:
             message = phrase(
