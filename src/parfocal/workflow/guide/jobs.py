@@ -21,6 +21,7 @@ from parfocal.capture.nested_values import flatten, replace
 from parfocal.capture.recording import record
 from parfocal.errors import EmptyComparisonError
 from parfocal.inputs import convert
+from parfocal.judge import limits
 from parfocal.judge.verdict import side_name
 from parfocal.phrases import phrase
 from parfocal.replay.user_errors import INPUTS_HINT, telling
@@ -97,14 +98,14 @@ def _save(side: GuideSide, model: Any) -> dict[str, Any]:
     return {"tensors": len(state)}
 
 
-def _nudge(side: GuideSide, model: Any, seed: int = 0) -> None:
-    """Every weight one rounding error up or down; what is zero stays zero."""
+def _nudge(side: GuideSide, model: Any, seed: int = 0, units: float = 1.0) -> None:
+    """Every weight so many rounding errors up or down; what is zero stays zero."""
     generator = np.random.default_rng(side.project.seed + seed)
     for entry in side.backend.state(model):
         array = side.backend.to_array(entry.value)
         if array.dtype.kind == "f" and entry.tied_to is None:
             signs = generator.choice((-1.0, 1.0), array.shape).astype(array.dtype)
-            side.backend.write(entry.value, array * (1 + np.finfo(array.dtype).eps * signs))
+            side.backend.write(entry.value, array * (1 + units * np.finfo(array.dtype).eps * signs))
 
 
 def _convert(side: GuideSide, model: Any, checkpoint: Path, plan: Path | None) -> Plan:
@@ -267,11 +268,12 @@ def training_side(side: GuideSide) -> TrainingSide:
 def update(side: GuideSide, given: Given) -> dict[str, Any]:
     """Losses and rates of several updates on the same data, in evaluation; recorded on demand.
 
-    ``moved`` is the seed by which every weight is first moved by a rounding error.
+    ``moved`` is the seed by which every weight is first moved, by more than its rounding: what updates make
+    of rounding is chance, and few trials see little of it.
     """
     trained = training_side(side)
     if given.get("moved"):
-        _nudge(side, trained.model, given["moved"])
+        _nudge(side, trained.model, given["moved"], limits.verdicts.SHAKE.value)
     batch = Batch(shared_inputs(side.project), shared_label(side.project))
     losses, rates = [], []
     with ExitStack() as stack:

@@ -306,7 +306,7 @@ def make_updates(bench: RunningStep) -> dict[str, Any]:
 
 
 def _made_by_rounding(bench: RunningStep, ours: list[float], theirs: list[float]) -> dict[str, float]:
-    """How far losses of the reference are apart after updates that began a rounding error away.
+    """How far losses of the reference are apart after updates that began a few rounding errors away.
 
     Updates may make much of it, such as Adam's where a gradient is near zero. Asked for only where the two
     sides are farther apart than their losses are rounded.
