@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+INSTALLED := $(VENV)/.installed
+# What parfocal says in Chinese
+CATALOGUE := src/parfocal/locale/zh/LC_MESSAGES/parfocal.po
 # Containers often forbid Python to keep what it compiles, and then every process compiles both frameworks anew: 5 s
 # instead of 2.
 COMPILED := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
@@ -41,7 +44,7 @@ ROUNDED        := $(NUMBERS) tests/compat/test_opinion.py tests/pairs/align \
 VERSIONS      ?=
 VERSION_TESTS ?=
 
-.PHONY: help demo browser test test-all test-portable test-numbers test-rounding test-rounding-numbers test-versions style lint format wheel bench bench-faults bench-recorded bench-training screenshot docs pages site sweep clean
+.PHONY: help demo browser test test-all test-portable test-numbers test-rounding test-rounding-numbers test-versions style lint format messages wheel bench bench-faults bench-recorded bench-training screenshot docs pages site sweep clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
@@ -53,13 +56,20 @@ $(BIN)/ruff:  # by itself: what it finds is told before anything large is instal
 	$(INSTALL) ruff
 
 # torch goes first and alone: resolved together with the rest, pip may pick a build with CUDA.
-$(READY): pyproject.toml compat-dist/pyproject.toml constraints.txt hatch_build.py $(wildcard src/parfocal/native/*.[ch]) | $(BIN)/ruff
+$(INSTALLED): pyproject.toml compat-dist/pyproject.toml constraints.txt hatch_build.py $(wildcard src/parfocal/native/*.[ch]) | $(BIN)/ruff
 	$(INSTALL) torch==2.13.0
-	$(INSTALL) paddlepaddle==3.3.1 hatchling editables
+	$(INSTALL) paddlepaddle==3.3.1 hatchling editables babel
 	$(INSTALL) --no-build-isolation -e '.[dev]' -e compat-dist
 	$(COMPILED) -c "import paddle, scipy.optimize, scipy.stats, torch._dynamo, torch.fx.experimental.symbolic_shapes"
 	$(COMPILED) -m compileall -q src
 	@touch $@
+
+# An edited catalogue is compiled anew; nothing has to be installed for that.
+$(READY): $(INSTALLED) $(CATALOGUE:.po=.mo)
+	@touch $@
+
+%.mo: %.po | $(INSTALLED)
+	$(BIN)/python -c "import hatch_build; hatch_build.compile_catalogue()"
 
 demo: $(READY)  ## the main jobs on bundled data: two models, and AlexNet through all checkpoints
 	$(COMPILED) examples/demo.py
@@ -119,6 +129,9 @@ lint: style $(READY)  ## the same, types, import direction, registers and names
 format: $(READY)  ## format and mend what can be mended by itself
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+messages: $(READY)  ## bring the Chinese catalogue up to date with the code, and compile it
+	$(BIN)/python -m tools.messages
 
 bench: $(READY)  ## print the benchmark tables (ratios, best of n)
 	$(ON) $(BIN)/python -m benchmarks

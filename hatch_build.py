@@ -1,6 +1,6 @@
-"""Compiles the inner loops while the package is built, if there is a C compiler.
+"""Compiles the Chinese sentences and, if there is a C compiler, the inner loops while the package is built.
 
-Without one the package is as complete, only slower: the same figures come from NumPy.
+Without a C compiler the package is as complete, only slower: the same figures come from NumPy.
 """
 
 from __future__ import annotations
@@ -13,11 +13,16 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+HERE = Path(__file__).parent
+CATALOGUE = Path("src/parfocal/locale/zh/LC_MESSAGES/parfocal.po")
 ROOM = Path("src/parfocal/native")
 SOURCES = tuple(ROOM / name for name in ("loops.c", "copying.c", "sharing.c"))
 LIBRARY = ROOM / "_compiled.so"
@@ -44,6 +49,18 @@ PIECES = {
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
 _OLDEST_GLIBC = (2, 17)  # that PEP 600's installers know of
 ANY_MACHINE: dict[str, tuple[str, ...]] = {"parfocal_portable": ()}
+
+
+def compile_catalogue(root: Path = HERE) -> Path:
+    """Compile the Chinese sentences, as ``gettext`` reads them, beside their source."""
+    with (root / CATALOGUE).open(encoding="utf-8") as source:
+        catalogue = read_po(source, abort_invalid=True)
+    # the same sentences give the same bytes
+    catalogue.creation_date = datetime(1980, 1, 1, tzinfo=timezone.utc)
+    made = CATALOGUE.with_suffix(".mo")
+    with (root / made).open("wb") as file:
+        write_mo(file, catalogue)
+    return made
 
 
 def compile_library(
@@ -90,16 +107,19 @@ def platform_tag(library: Path) -> str:
 
 
 class Compile(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds the library to wheels and editable installs."""
+    """Adds what is compiled to wheels and editable installs."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if self.target_name != "wheel":
+            return
+        root = Path(self.root)
+        build_data["artifacts"].append(str(compile_catalogue(root)))
         compiler = shutil.which(os.environ.get("CC", "cc"))
-        if self.target_name != "wheel" or sys.platform == "win32":
+        if sys.platform == "win32":
             return
         if compiler is None:
             self.app.display_warning("no C compiler: parfocal will use NumPy alone")
             return
-        root = Path(self.root)
         error = compile_library(compiler, root, root / LIBRARY, platform.machine())
         if error:
             self.app.display_warning(f"compiling failed, parfocal will use NumPy alone:\n{error}")
@@ -110,6 +130,6 @@ class Compile(BuildHookInterface):  # type: ignore[type-arg]
         build_data["artifacts"].append(str(LIBRARY))
 
 
-if __name__ == "__main__":  # after a change of the C sources: python hatch_build.py
-    here = Path(__file__).parent
-    sys.exit(compile_library(os.environ.get("CC", "cc"), here, here / LIBRARY, platform.machine()) or None)
+if __name__ == "__main__":  # after a change of the catalogue or the C sources: python hatch_build.py
+    compile_catalogue()
+    sys.exit(compile_library(os.environ.get("CC", "cc"), HERE, HERE / LIBRARY, platform.machine()) or None)

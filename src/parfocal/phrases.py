@@ -1,7 +1,7 @@
 """Sentences that can be read in another language: a string that knows how it was made.
 
 ``phrase("{name} is {value}", name=..., value=...)`` is the English sentence, and keeps the template and the
-values beside it. ``translate`` looks the template up in the tables of ``parfocal.locale`` and puts the
+values beside it. ``translate`` looks the template up in the catalogue of ``parfocal.locale`` and puts the
 values, translated likewise, into what it finds there.
 """
 
@@ -92,7 +92,7 @@ def current_language() -> str:
 
 
 def translate(text: str, language: str) -> str:
-    """The text in a language, as far as its tables go; what is no phrase stays as it is."""
+    """The text in a language, as far as its catalogue goes; what is no phrase stays as it is."""
     if not isinstance(text, Phrase):
         return text
     if language == ENGLISH:

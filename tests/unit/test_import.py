@@ -48,6 +48,12 @@ def test_importing_parfocal_does_not_even_import_numpy() -> None:
     assert done.stdout.strip() == "False"
 
 
+def test_translations_are_read_when_they_are_needed() -> None:
+    code = "import parfocal.cli.main, parfocal.locale as l; print(l.catalogue.cache_info().misses)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"
+
+
 @pytest.mark.parametrize("name", parfocal.__all__)
 def test_every_public_name_loads(name: str) -> None:
     assert getattr(parfocal, name) is not None

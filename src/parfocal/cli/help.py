@@ -5,31 +5,36 @@ A command is built anew for each call, so that changing its texts changes nothin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from parfocal.locale import CHINESE
+from parfocal.locale import ENGLISH, catalogue
+from parfocal.phrases import phrase, translate
 
 if TYPE_CHECKING:
-    from typer.core import TyperCommand, TyperGroup
+    from typer.core import TyperGroup
 
 
 def translate_help(group: TyperGroup, language: str) -> None:
     """Give a command and its sub-commands their texts in a language; English is what they have."""
-    if language != CHINESE:
+    if language == ENGLISH:
         return
-    from parfocal.locale.zh.help import HELP
+    texts = catalogue(language)
+    panels = {
+        "command": phrase("Commands"),
+        "argument": phrase("Arguments"),
+        "option": phrase("Options"),
+    }
+    for command in (group, *group.commands.values()):
+        for each in speakers(command):
+            each.help = texts.get(each.help or "", each.help)
+            each.rich_help_panel = translate(panels[getattr(each, "param_type_name", "command")], language)
 
-    _translate(group, HELP)
-    for command in group.commands.values():
-        _translate(command, HELP)  # type: ignore[arg-type]
-        command.rich_help_panel = HELP["Commands"]  # type: ignore[attr-defined]
 
-
-def _translate(command: TyperCommand | TyperGroup, texts: dict[str, str]) -> None:
-    command.help = texts.get(command.help or "", command.help)
-    for option in (*command.params, command.get_help_option(command.context_class(command))):
-        if option is None:
-            continue
-        option.help = texts.get(option.help or "", option.help)  # type: ignore[attr-defined]
-        panel = "Arguments" if option.param_type_name == "argument" else "Options"
-        option.rich_help_panel = texts[panel]  # type: ignore[attr-defined]
+def speakers(command: Any) -> Iterator[Any]:
+    """A command and its parameters: whatever has a ``help``."""
+    yield command
+    yield from command.params
+    option = command.get_help_option(command.context_class(command))
+    if option is not None:
+        yield option

@@ -3,15 +3,6 @@
 from __future__ import annotations
 
 TEXTS = {
-    # the page
-    "**What you see**: {symptom}": "**现象**：{symptom}",
-    "**Proof**: {proof}": "**证明**：{proof}",
-    "**A cause where it is**: {ways}": "**以下情形称为原因**：{ways}",
-    "**Only likely where it is**: {grounds}": "**以下情形仅为可能原因**：{grounds}",
-    "**A note, never a cause**: nothing is proven of it": "**只是说明，从不作为原因**：对它没有任何证明",
-    "**Fix**: {fix}": "**修复**：{fix}",
-    "**Phases**: {phases}": "**阶段**：{phases}",
-    "For example: {example}.": "例如：{example}。",
     # how causes are proved
     "The weights are copied in the other way and the module is run again: it then gives the reference's output.": "按另一种方式复制权重后重新运行该模块：得到参考模型的输出。",
     "The values of both sides are compared after both were brought into one layout.": "将两侧的值换成同一布局后直接比较。",
@@ -197,4 +188,8 @@ TEXTS = {
     "Give each rank its share with the distributed sampler, and set its epoch.": "用分布式采样器给每个进程分配数据，并设置其 epoch。",
     "Ranks agree at the start and differ later.": "各进程开始时一致，之后不同。",
     "Broadcast parameters and buffers as the reference does.": "像参考模型那样广播参数和缓冲区。",
+    "Some samples of the port are among the reference's at other places, the others are not.": "移植模型的部分样本出现在参考模型的其他位置，其余样本在参考模型不存在。",
+    "Give both sides the same list of files: the same split, the same draw of a subset.": "两侧使用相同的文件列表：相同的划分，相同的子集抽取方式。",
+    "Samples change when they are read again, on both sides, and not alike; or on one side only.": "再次读取时样本会变化：两侧都变化但分布不同，或仅一侧变化。",
+    "Give the port the reference's random steps, with their ranges and probabilities.": "让移植模型使用与参考模型相同的随机步骤，包括其取值范围和概率。",
 }

@@ -3,26 +3,6 @@
 from __future__ import annotations
 
 TEXTS = {
-    # the page
-    "Cause codes": "原因代码",
-    "A divergence that is explained has a cause with one of these codes ({field}).": "已解释的差异带有原因，其代码为下列之一（{field}）。",
-    "They are stable: more are added, none is renamed. This page is made from {file}.": "代码是稳定的：只增加，不改名。本页由 {file} 生成。",
-    "Weights": "权重",
-    "Settings of layers": "层的设置",
-    "Ops and code": "算子与代码",
-    "Modes": "模式",
-    "Random numbers": "随机数",
-    "Precision": "精度",
-    "Layout": "布局",
-    "Running statistics": "滑动统计量",
-    "Losses": "损失",
-    "Gradients": "梯度",
-    "Optimizers": "优化器",
-    "Learning rates": "学习率",
-    "Data": "数据",
-    "Metrics": "评估指标",
-    "Initialisation": "初始化",
-    "Many ranks": "多进程",
     # the codes
     "A weight lies the other way round in the port.": "移植模型中权重的方向放反。",
     "a square Linear loaded without transposing it": "方阵 Linear 加载时没有转置",
@@ -196,4 +176,8 @@ TEXTS = {
     "both ranks read the same samples": "两个进程读取相同的样本",
     "Ranks have drifted apart.": "各进程已经不一致。",
     "buffers that are not broadcast": "没有广播的缓冲区",
+    "As many samples of the same data, and others.": "同一数据中数量相同的其他样本。",
+    "another split": "数据划分不同",
+    "Random changes of samples are of another kind or size.": "样本的随机变换种类或幅度不同。",
+    "a crop of another range of sizes": "随机裁剪的尺寸范围不同",
 }
