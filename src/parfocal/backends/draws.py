@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any, Protocol
 
 
@@ -19,3 +20,9 @@ class Draws(Protocol):
 
     def order(self, count: int) -> Any:
         """The numbers below ``count`` in another order."""
+
+
+def in_this_thread(answer: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
+    """``answer`` for this thread, and ``own`` for others: a loader may read ahead in one of its own."""
+    here = get_ident()
+    return lambda *args, **kwargs: (answer if get_ident() == here else own)(*args, **kwargs)

@@ -13,7 +13,7 @@ dtype names and optimizer slots have **one spelling** on every side:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -215,6 +215,10 @@ class ModelBackend(TensorBackend, Protocol):
     def set_rng_state(self, state: Any) -> None: ...
     def draws_from(self, draws: Draws) -> AbstractContextManager[None]:
         """What the framework draws at random comes from ``draws`` for a while, as far as that can be had."""
+
+    def read_in_turn(self, loader: Any) -> Iterator[Any]:
+        """The batches of a loader of the framework, each read when it is asked for and by the same thread, as
+        far as that can be had."""
 
     def random_values(self) -> Array:
         """The next few numbers of the random generator: equal after equal histories."""

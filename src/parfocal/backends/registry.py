@@ -12,7 +12,9 @@ import importlib
 import importlib.metadata
 import importlib.util
 import sys
+from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import Any
 
 from parfocal.backends.dialects import Dialect
 from parfocal.backends.protocol import Backend
@@ -121,6 +123,12 @@ def of(value: object) -> Backend:
         ),
         hint=phrase("pass the framework's own object, not a state dict, an array or a class"),
     )
+
+
+def read_in_turn(loader: Iterable[Any]) -> Iterator[Any]:
+    """What a loader gives, without reading ahead of what is asked for."""
+    known = [name for name in _roots(type(loader)) if name in _known() and name in sys.modules]
+    return get(known[0]).read_in_turn(loader) if known else iter(loader)
 
 
 def of_model(value: object, words: str) -> Backend:

@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from parfocal.backends import registry
-from parfocal.backends.draws import Draws
+from parfocal.backends.draws import Draws, in_this_thread
 from parfocal.capture.determinism import seeded
 from parfocal.judge import limits
 
@@ -223,16 +224,14 @@ def drawing_from(source: DrawSource, sample: int) -> Iterator[DrawSource]:
     All else is seeded by it, too.
     """
 
-    def answered(answer: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *args, **kwargs: answer(source, *args, **kwargs)
-
     source.begin(sample)
     with ExitStack() as undo:
         undo.enter_context(seeded(zlib.crc32(repr((source.seed, sample)).encode())))
         for library, answers in ((random, PYTHON), (np.random, NUMPY)):
             for name, answer in answers.items():
-                undo.callback(setattr, library, name, getattr(library, name))
-                setattr(library, name, answered(answer))
+                own = getattr(library, name)
+                undo.callback(setattr, library, name, own)
+                setattr(library, name, in_this_thread(partial(answer, source), own))
         for name in registry.names():
             if name in sys.modules:
                 undo.enter_context(registry.get(name).draws_from(source))

@@ -114,7 +114,7 @@ def strangers(reading: DataReading, values: Sequence[Divergence]) -> list[Findin
 
 def _shuffles(side: SampleStream) -> bool:
     """Whether the first samples are others when it is read again."""
-    if side.by_index or iter(side.source) is side.source:
+    if side.by_index or side.once:
         return False
     passes = [[signature(sample) for _, sample in islice(side.samples(), 16)] for _ in range(2)]
     return any(a.shape != b.shape or not np.array_equal(a, b) for a, b in zip(*passes, strict=False))

@@ -151,7 +151,7 @@ def _without(sample: Sample, changing: Collection[str]) -> Sample:
 
 def _shuffles(stream: SampleStream, changing: Collection[str]) -> bool:
     """Whether what does not change by itself comes in another order when a loader is read again."""
-    if stream.by_index or iter(stream.source) is stream.source:
+    if stream.by_index or stream.once:
         return False
     passes = [[_without(each, changing) for _, each in islice(stream.samples(), AGAIN)] for _ in range(2)]
     return any(_changed(before, now) for before, now in zip(*passes, strict=False))

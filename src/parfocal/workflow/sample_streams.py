@@ -52,6 +52,11 @@ class SampleStream:
         return hasattr(self.source, "__getitem__") and hasattr(self.source, "__len__")
 
     @property
+    def once(self) -> bool:
+        """Whether it can be read a single time."""
+        return hasattr(type(self.source), "__next__")
+
+    @property
     def length(self) -> int | None:
         """How many samples or batches it says it has; None where it does not say."""
         try:
@@ -62,7 +67,7 @@ class SampleStream:
     def items(self) -> Iterator[Any]:
         """Samples or batches as they come."""
         if not self.by_index:
-            yield from self._told(iter(self.source))
+            yield from self._told(registry.read_in_turn(self.source))
             return
         for index in range(len(self.source)):
             yield self.at(index)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import numpy as np
 import paddle
 import pytest
 import torch
 
+from parfocal.backends import registry
 from parfocal.capture.shared_draws import DrawSource, Keyed, drawing_from
 
 # ways to draw one thing
@@ -106,3 +108,79 @@ def test_who_draws_is_known():
         random.uniform(0.08, 1)
     assert [each.by for each in source.drawn[:1]] == ["Flip"]
     assert [each.range for each in source.drawn] == [("uniform", 0.0, 1.0), ("uniform", 0.08, 1.0)]
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda: random.random(), lambda: np.random.rand(), lambda: paddle.rand([1]).item()]
+)
+def test_another_thread_draws_its_own_numbers(draw) -> None:
+    """A loader may read ahead in a thread while samples are read with shared numbers."""
+    found = []
+    other = threading.Thread(target=lambda: found.extend(draw() for _ in range(3)))
+    source = DrawSource(0)
+    with drawing_from(source, 0):
+        other.start()
+        other.join()
+        here = draw()
+    assert len(source.drawn) == 1
+    assert here not in found
+    assert len(set(found)) == 3
+
+
+class Counted(paddle.io.Dataset):
+    """Samples that say who read them, and when."""
+
+    def __init__(self) -> None:
+        self.read: list[tuple[int, int]] = []
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, at: int):
+        self.read.append((at, threading.get_ident()))
+        return np.full(3, at, "float32"), np.int64(at)
+
+
+def sums(batch):
+    return np.sum([sample for sample, _ in batch], axis=0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_size": 4},
+        {"batch_size": 4, "drop_last": True},
+        {"batch_sampler": paddle.io.BatchSampler(sampler=[5, 2, 7, 1, 0], batch_size=2)},
+        {"batch_size": 3, "collate_fn": sums},
+    ],
+)
+def test_a_loader_is_read_in_turn(options) -> None:
+    data = Counted()
+    loader = paddle.io.DataLoader(data, **options)
+    expected = [jsonable(batch) for batch in loader]
+    data.read.clear()
+    batches = registry.read_in_turn(loader)
+    first = jsonable(next(batches))
+    assert {thread for _, thread in data.read} == {threading.get_ident()}
+    assert len(data.read) <= 4  # no more than was asked for
+    assert [first, *map(jsonable, batches)] == expected
+
+
+def jsonable(batch):
+    return np.asarray(batch).tolist() if not isinstance(batch, (list, tuple)) else [*map(jsonable, batch)]
+
+
+def test_what_reads_in_its_own_way_is_left_to_it() -> None:
+    class Stream(paddle.io.IterableDataset):
+        def __iter__(self):
+            yield from (np.full(2, at, "float32") for at in range(5))
+
+    for given in (
+        paddle.io.DataLoader(Stream(), batch_size=2),
+        paddle.io.DataLoader(Counted(), batch_size=None),
+        torch.utils.data.DataLoader(torch.arange(5.0), batch_size=2),
+        [1, 2, 3],
+    ):
+        told = [np.asarray(each).tolist() for each in given if not isinstance(each, list)]
+        found = registry.read_in_turn(given)
+        assert [np.asarray(each).tolist() for each in found if not isinstance(each, list)] == told

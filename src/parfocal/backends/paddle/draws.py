@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import paddle
+from paddle.io.dataloader.collate import default_collate_fn
 
-from parfocal.backends.draws import Draws
+from parfocal.backends.draws import Draws, in_this_thread
 
 
 def _tensor(values: Any, shape: Any, dtype: Any) -> Any:
@@ -53,12 +55,28 @@ ANSWERS: Mapping[str, Callable[..., Any]] = {
 @contextmanager
 def drawn_elsewhere(draws: Draws) -> Iterator[None]:
     """While it is entered, the functions of ``ANSWERS`` take their numbers from ``draws``."""
-
-    def answered(answer: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *args, **kwargs: answer(draws, *args, **kwargs)
-
     with ExitStack() as undo:
         for name, answer in ANSWERS.items():
-            undo.callback(setattr, paddle, name, getattr(paddle, name))
-            setattr(paddle, name, answered(answer))
+            own = getattr(paddle, name)
+            undo.callback(setattr, paddle, name, own)
+            setattr(paddle, name, in_this_thread(partial(answer, draws), own))
         yield
+
+
+def read_in_turn(loader: Any) -> Iterator[Any]:
+    """The batches of a loader, each read when it is asked for; its own iterator reads ahead in a thread."""
+    if not _reads_ahead(loader):
+        return iter(loader)
+    collate = loader.collate_fn or default_collate_fn
+    return (collate([loader.dataset[at] for at in batch]) for batch in loader.batch_sampler)
+
+
+def _reads_ahead(loader: Any) -> bool:
+    """Whether it is paddle's own way of reading a dataset by number, in this process."""
+    return (
+        isinstance(loader, paddle.io.DataLoader)
+        and type(loader).__iter__ is paddle.io.DataLoader.__iter__
+        and loader.auto_collate_batch
+        and not loader.num_workers
+        and not isinstance(loader.dataset, paddle.io.IterableDataset)
+    )

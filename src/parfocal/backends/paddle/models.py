@@ -18,7 +18,7 @@ from parfocal.backends import reading
 from parfocal.backends.draws import Draws
 from parfocal.backends.module_tree import Kinds, ModuleTree, OwnTensor, every_path
 from parfocal.backends.paddle import kinds
-from parfocal.backends.paddle.draws import drawn_elsewhere
+from parfocal.backends.paddle.draws import drawn_elsewhere, read_in_turn
 from parfocal.backends.paddle.tensors import Tensors, has_memory
 from parfocal.backends.protocol import Array
 from parfocal.phrases import phrase
@@ -119,6 +119,9 @@ class Models(Tensors, ModuleTree):
 
     def draws_from(self, draws: Draws) -> Any:
         return drawn_elsewhere(draws)
+
+    def read_in_turn(self, loader: Any) -> Iterator[Any]:
+        return read_in_turn(loader)
 
     @contextmanager
     def deterministic(self) -> Iterator[None]:

@@ -129,6 +129,9 @@ class Models(Tensors, ModuleTree):
     def draws_from(self, draws: Draws) -> Any:
         return DrawnElsewhere(draws)
 
+    def read_in_turn(self, loader: Any) -> Iterator[Any]:
+        return iter(loader)  # a loader without workers does
+
     @contextmanager
     def deterministic(self) -> Iterator[None]:
         chosen = torch.are_deterministic_algorithms_enabled()

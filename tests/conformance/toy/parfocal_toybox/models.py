@@ -111,6 +111,9 @@ class Models(Tensors, ModuleCalls, RecipeBuilder):
     def draws_from(self, draws: Draws) -> AbstractContextManager[None]:
         return nullcontext()  # no dataset is made of it
 
+    def read_in_turn(self, loader: Any) -> Iterator[Any]:
+        return iter(loader)
+
     def random_values(self) -> Any:
         return tape.generator.random(4, dtype=np.float32)
 
