@@ -7,7 +7,7 @@ from typing import Any
 from parfocal.backends.counterparts.entry import Category, Relation
 from parfocal.backends.counterparts.lookup import ArgumentRow, ArgumentSide, Match
 from parfocal.backends.counterparts.parameters import Move, ParameterCounterpart
-from parfocal.backends.gaps.entry import Family, Gap, Status, Symptom
+from parfocal.backends.gaps import Family, Gap, Status, Symptom
 from parfocal.locale import CHINESE, ENGLISH
 from parfocal.locale.zh.kinds import FUNCTIONS, INSTEAD, KINDS
 from parfocal.phrases import joined, phrase

@@ -17,8 +17,7 @@ from parfocal.backends.counterparts.parameters import PARAMETERS, ParameterCount
 from parfocal.backends.counterparts.signatures import PACKAGES, signature_of
 from parfocal.backends.counterparts.tools import tools
 from parfocal.backends.counterparts.training import training
-from parfocal.backends.gaps import gaps_of
-from parfocal.backends.gaps.entry import Gap
+from parfocal.backends.gaps import Gap, gaps_of
 from parfocal.errors import InputError
 from parfocal.phrases import joined, phrase
 
