@@ -22,10 +22,7 @@ def catalogue(language: str) -> Mapping[str, str]:
     """Every template that is translated into a language."""
     if language != CHINESE:
         return {}
-    from parfocal.locale.zh import code_guides, codes
-
-    sentences = compiled(FOLDER / language / "LC_MESSAGES" / "parfocal.mo")
-    return {**sentences, **codes.TEXTS, **code_guides.TEXTS}
+    return compiled(FOLDER / language / "LC_MESSAGES" / "parfocal.mo")
 
 
 def compiled(path: Path) -> dict[str, str]:

@@ -16,7 +16,6 @@ from tools import messages
 
 import parfocal
 from parfocal.locale import CHINESE, catalogue, compiled
-from parfocal.locale.zh import code_guides, codes
 from parfocal.locale.zh.limits import LIMITS
 from parfocal.phrases import phrase, translate
 from parfocal.report.coverage import NOUNS
@@ -85,17 +84,6 @@ def test_the_catalogue_is_complete():
 def test_the_catalogue_is_compiled():
     made = compiled(messages.CATALOGUE.with_suffix(".mo"))
     assert made == entries(TEXT), "not compiled since it was edited (run make messages), or marked fuzzy"
-
-
-def test_what_the_registers_of_codes_say_is_in_tables_of_their_own():
-    said = {
-        template
-        for name in messages.LEFT_OUT
-        for _, template in messages.templates_in((messages.SOURCES / name).read_text(encoding="utf-8"))
-    }
-    assert {*codes.TEXTS, *code_guides.TEXTS} == said
-    assert len(codes.TEXTS) + len(code_guides.TEXTS) == len(said)
-    assert said.isdisjoint(entries(TEXT))
 
 
 def test_a_translation_is_not_the_english_one():
