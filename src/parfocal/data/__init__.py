@@ -43,16 +43,27 @@ def read(kind: type[T], file: str) -> T:
     return parse(kind, text_of(file), file)
 
 
+def read_tables(kind: type[T], file: str) -> Mapping[str, T]:
+    """The tables of a file by their names, each as ``kind``."""
+    document = _document(text_of(file), file)
+    return {name: _made(kind, each, f"{file}: {name}") for name, each in document.items()}
+
+
 def text_of(file: str) -> str:
     return files(__name__).joinpath(file).read_text(encoding="utf-8")
 
 
 def parse(kind: type[T], text: str, file: str) -> T:
+    made: T = _made(kind, _document(text, file), file)
+    return made
+
+
+def _document(text: str, file: str) -> dict[str, Any]:
     try:
-        document = tomllib.loads(text)
+        document: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{file}: {error}") from error
-    return _made(kind, document, file)  # type: ignore[no-any-return]
+    return document
 
 
 def check_unique(names: Iterable[str], where: str) -> None:
