@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from parfocal.backends.vocabulary.meanings import Meaning
+
 
 class Category(Enum):
     LAYER = "layer"
@@ -55,7 +57,7 @@ class Counterpart:
     category: Category
     torch: str | None
     paddle: str | None
-    meaning: str = ""
+    meaning: Meaning | None = None
     kind: str | None = None  # of a layer
     arguments: tuple[ArgumentPair, ...] = ()
     exact: bool = True

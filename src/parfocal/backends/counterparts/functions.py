@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from parfocal.backends.counterparts.entry import ArgumentPair, Category, Counterpart, Relation, pairs
-from parfocal.backends.vocabulary.ops import OPS
+from parfocal.backends.vocabulary.meanings import functional_ops
 
 _RANKS = (1, 2, 3)
 _TORCH, _PADDLE = "torch.nn.functional", "paddle.nn.functional"
@@ -143,12 +143,13 @@ def functions() -> list[Counterpart]:
 def _entries(
     category: Category, torch: str, paddle: str, names: Iterable[tuple[str, str]]
 ) -> list[Counterpart]:
+    known = functional_ops()
     return [
         Counterpart(
             category,
             f"{torch}.{ours}",
             f"{paddle}.{theirs}",
-            OPS.get(theirs, OPS.get(ours.rpartition(".")[2], "")),
+            known.get(theirs, known.get(ours.rpartition(".")[2])),
             arguments=ARGUMENTS.get(f"{torch}.{ours}", ()),
         )
         for ours, theirs in names

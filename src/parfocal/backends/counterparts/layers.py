@@ -16,7 +16,8 @@ from parfocal.backends.torch import kinds as torch_kinds
 from parfocal.backends.torch import recipes as torch_recipes
 from parfocal.backends.torch.losses import LOSSES as TORCH_LOSSES
 from parfocal.backends.torch.settings import SETTINGS as TORCH_SETTINGS
-from parfocal.backends.vocabulary.kinds import KINDS, family
+from parfocal.backends.vocabulary.kinds import family
+from parfocal.backends.vocabulary.meanings import kinds_of_layers
 
 # Values by which the meaning of a converted argument is shown; of every other setting True and False.
 SAMPLES: dict[str, tuple[Any, ...]] = {"approximate": ("none", "tanh")}
@@ -72,7 +73,7 @@ def _entry(kind: str, other_kind: str, torch: str, paddle: str, *, exact: bool =
         _category(kind),
         f"torch.nn.{torch}",
         f"paddle.nn.{paddle}",
-        KINDS.get(kind, ""),
+        kinds_of_layers().get(kind),
         kind,
         tuple(
             pair
@@ -91,7 +92,7 @@ def _recipe(recipes: Mapping[str, Recipe], kind: str) -> Recipe | None:
 
 def _alone(kind: str, name: str, framework: str) -> Counterpart:
     torch, paddle = (name, None) if framework == "torch" else (None, name)
-    meaning = KINDS.get(kind, "")
+    meaning = kinds_of_layers().get(kind)
     return Counterpart(_category(kind), torch, paddle, meaning, kind, instead=INSTEAD.get(name, ""))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parfocal.backends.counterparts.entry import ArgumentPair, Category, Counterpart, Relation, pairs
 from parfocal.backends.counterparts.tools import lone
-from parfocal.backends.vocabulary.training import OPTIMIZERS
+from parfocal.backends.vocabulary.meanings import optimizers
 
 _BETAS = ArgumentPair("betas", "beta1, beta2", Relation.PARTS)
 _COMMON = pairs(params="parameters", lr="learning_rate", weight_decay="weight_decay")
@@ -120,7 +120,7 @@ def training() -> list[Counterpart]:
             category,
             f"{torch}.{ours}",
             f"{paddle}.{theirs}",
-            OPTIMIZERS.get(theirs, "") if category is Category.OPTIMIZER else "",
+            optimizers().get(theirs) if category is Category.OPTIMIZER else None,
             arguments=arguments,
         )
         for category, torch, paddle, table in homes
