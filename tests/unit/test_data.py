@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,13 @@ class Fruit:
     colours: tuple[Colour, ...]
     seeds: int
     about: Text | None = None
+    sizes: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Basket:
     fruit: tuple[Fruit, ...] = ()
-    notes: Mapping[str, Text] | None = None
+    notes: Mapping[str, Text] = field(default_factory=dict)
 
 
 APPLE = '[[fruit]]\nid = "apple"\ncolours = ["red"]\nseeds = 5\n'
@@ -57,6 +58,9 @@ def test_a_file_becomes_dataclasses() -> None:
     sweet = Text("sweet", "甜")
     assert found == Basket((Fruit("apple", (Colour.RED,), 5, sweet),), {"one": sweet})
     assert (sweet.words("en"), sweet.words("zh")) == ("sweet", "甜")
+    (apple,) = parse(Basket, APPLE + 'sizes = [[1, true], "any"]\n', "basket.toml").fruit
+    assert apple.sizes == ((1, True), "any")
+    assert parse(dict[str, Text], f"[one]\n{both}", "notes.toml") == {"one": sweet}
 
 
 @pytest.mark.parametrize(

@@ -90,14 +90,14 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _FamilyFile:
     gap: tuple[Gap, ...]
 
 
 @lru_cache
 def families() -> Mapping[Family, tuple[Gap, ...]]:
     """Every difference, by what it is about."""
-    found = {family: data.read(_File, f"gaps/{family.value}.toml").gap for family in Family}
+    found = {family: data.read(_FamilyFile, f"gaps/{family.value}.toml").gap for family in Family}
     data.check_unique((gap.id for entries in found.values() for gap in entries), "gaps")
     return found
 

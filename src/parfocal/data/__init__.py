@@ -39,14 +39,8 @@ class Text:
 
 
 def read(kind: type[T], file: str) -> T:
-    """A file of this package as ``kind``, a dataclass with a field for each of its keys."""
+    """A file of this package as ``kind``: a dataclass with a field for each key, or a dict of such."""
     return parse(kind, text_of(file), file)
-
-
-def read_tables(kind: type[T], file: str) -> Mapping[str, T]:
-    """The tables of a file by their names, each as ``kind``."""
-    document = _document(text_of(file), file)
-    return {name: _made(kind, each, f"{file}: {name}") for name, each in document.items()}
 
 
 def text_of(file: str) -> str:
@@ -54,16 +48,11 @@ def text_of(file: str) -> str:
 
 
 def parse(kind: type[T], text: str, file: str) -> T:
-    made: T = _made(kind, _document(text, file), file)
-    return made
-
-
-def _document(text: str, file: str) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = tomllib.loads(text)
+        made: T = _made(kind, tomllib.loads(text), file)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{file}: {error}") from error
-    return document
+    return made
 
 
 def check_unique(names: Iterable[str], where: str) -> None:
@@ -75,31 +64,32 @@ def check_unique(names: Iterable[str], where: str) -> None:
 
 
 def _made(kind: Any, value: Any, where: str) -> Any:
-    """A value of TOML as a type says: a dataclass, an enum, a tuple, a mapping or a plain value."""
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is None and is_dataclass(kind):
-        return _record(kind, _expected(dict, value, where), where)
-    if origin is tuple:
-        entries = _expected(list, value, where)
-        made = tuple(_made(parts[0], each, f"{where}: {_name(each, n)}") for n, each in enumerate(entries, 1))
+    """A value of TOML as a type says: a dataclass, a tuple, a mapping, an enum or a plain value."""
+    if get_origin(kind) is tuple:
+        (part, *_), entries = get_args(kind), _checked(list, value, where)
+        made = tuple(_made(part, each, f"{where}: {_name(each, n)}") for n, each in enumerate(entries, 1))
         check_unique((each.id for each in made if hasattr(each, "id")), where)
         return made
-    if origin is Mapping:
-        table = _expected(dict, value, where)
-        return {name: _made(parts[1], each, f"{where}: {name}") for name, each in table.items()}
+    if get_origin(kind) in (Mapping, dict):
+        table, (_, part) = _checked(dict, value, where), get_args(kind)
+        return {name: _made(part, each, f"{where}: {name}") for name, each in table.items()}
+    if is_dataclass(kind):
+        return _record(kind, _checked(dict, value, where), where)
+    if kind is Any:
+        return tuple(_made(Any, each, where) for each in value) if isinstance(value, list) else value
     if issubclass(kind, Enum):
         known = {each.value: each for each in kind}
         if value not in known:
             raise DataError(f"{where}: {value!r} is none of {', '.join(map(repr, known))}")
         return known[value]
-    if kind is str and not _expected(str, value, where).strip():
+    if kind is str and not _checked(str, value, where).strip():
         raise DataError(f"{where}: the text is empty")
-    return _expected(kind, value, where)
+    return _checked(kind, value, where)
 
 
 def _record(kind: Any, table: Mapping[str, Any], where: str) -> Any:
     types = _types(kind)
-    required = {each.name for each in fields(kind) if each.default is MISSING}
+    required = {each.name for each in fields(kind) if each.default is each.default_factory is MISSING}
     for wrong, keys in (("unknown", table.keys() - types), ("missing", required - table.keys())):
         if keys:
             raise DataError(f"{where}: {wrong} key {', '.join(sorted(keys))}")
@@ -110,7 +100,7 @@ def _name(entry: Any, number: int) -> str:
     return str(entry.get("id", number) if isinstance(entry, dict) else number)
 
 
-def _expected(kind: type[T], value: Any, where: str) -> T:
+def _checked(kind: type[T], value: Any, where: str) -> T:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise DataError(f"{where}: expected {kind.__name__}, not {value!r}")
     return value
@@ -120,6 +110,4 @@ def _expected(kind: type[T], value: Any, where: str) -> T:
 def _types(kind: Any) -> dict[str, Any]:
     """What each key holds; of one that may be left out, what it holds where it stands."""
     hints = get_type_hints(kind)
-    return {
-        name: get_args(hint)[0] if get_origin(hint) is UnionType else hint for name, hint in hints.items()
-    }
+    return {key: get_args(hint)[0] if get_origin(hint) is UnionType else hint for key, hint in hints.items()}

@@ -48,14 +48,14 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _Register:
     proof: Mapping[str, Text]
     code: Mapping[str, Code]
 
 
 @lru_cache
-def _register() -> _File:
-    return data.read(_File, "codes.toml")
+def _register() -> _Register:
+    return data.read(_Register, "codes.toml")
 
 
 def codes() -> Mapping[str, Code]:

@@ -19,7 +19,7 @@ CHOSEN = phrase("chosen, not measured")
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class LimitReason:
     """Why a number is what it is; ``measured``: where it was seen to be right, or what it follows from."""
 
     reason: Text
@@ -27,17 +27,17 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LimitTable:
     """The words of one table of numbers."""
 
     title: Text
     introduction: Text
-    limit: Mapping[str, Reason]
+    limit: Mapping[str, LimitReason]
 
 
-def reasons() -> Mapping[str, Table]:
+def reasons() -> Mapping[str, LimitTable]:
     """The words of every table, by its name."""
-    return data.read_tables(Table, "limits.toml")
+    return data.read(dict[str, LimitTable], "limits.toml")
 
 
 def page(language: str = ENGLISH) -> str:
@@ -70,7 +70,7 @@ def _introduction() -> list[str]:
     ]
 
 
-def _why(why: Reason, language: str) -> tuple[str, str]:
+def _why(why: LimitReason, language: str) -> tuple[str, str]:
     measured = why.measured.words(language) if why.measured else translate(CHOSEN, language)
     return why.reason.words(language), measured
 

@@ -8,8 +8,7 @@ from parfocal.backends.counterparts.entry import Category, Relation
 from parfocal.backends.counterparts.lookup import ArgumentRow, ArgumentSide, Match
 from parfocal.backends.counterparts.parameters import Move, ParameterCounterpart
 from parfocal.backends.gaps import Family, Gap, Status, Symptom
-from parfocal.locale import CHINESE, ENGLISH
-from parfocal.locale.zh.kinds import INSTEAD
+from parfocal.locale import ENGLISH
 from parfocal.phrases import joined, phrase
 
 CATEGORIES = {
@@ -142,7 +141,7 @@ def instead(match: Match, language: str = ENGLISH) -> str:
         return ""
     fixes = [gap.words(language).fix for gap in match.gaps if match.name in gap.absent]
     known = match.counterpart.instead
-    return " ".join(fixes) or (INSTEAD.get(known, known) if language == CHINESE else known)
+    return " ".join(fixes) or (known.words(language) if known else "")
 
 
 def relation(row: ArgumentRow) -> str:

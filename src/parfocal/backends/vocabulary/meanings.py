@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 
 from parfocal import data
@@ -27,8 +28,15 @@ class Meaning:
         return Meaning(f"{self.english}, {rank} axes", f"{self.chinese}，{rank} 个轴")
 
 
+class Vocabulary(Enum):
+    """What names are of, whose meanings are asked for by data."""
+
+    OP = "op"
+    OPTIMIZER = "optimizer"
+
+
 @dataclass(frozen=True, slots=True)
-class _File:
+class _Meanings:
     ranked: Mapping[str, Meaning]
     kind: Mapping[str, Meaning]
     op: Mapping[str, Meaning]
@@ -36,8 +44,8 @@ class _File:
 
 
 @lru_cache
-def _read() -> _File:
-    return data.read(_File, "meanings.toml")
+def _read() -> _Meanings:
+    return data.read(_Meanings, "meanings.toml")
 
 
 @lru_cache
@@ -55,3 +63,7 @@ def functional_ops() -> Mapping[str, Meaning]:
 
 def optimizers() -> Mapping[str, Meaning]:
     return _read().optimizer
+
+
+def meanings_of(names: Vocabulary) -> Mapping[str, Meaning]:
+    return functional_ops() if names is Vocabulary.OP else optimizers()
