@@ -12,7 +12,7 @@ from parfocal.locale import ENGLISH
 from parfocal.phrases import joined, phrase, translate
 from parfocal.report.wording import GROUNDS, WAYS
 
-FIELD, FILE = "`report.first.cause.code`", "`parfocal/judge/codes.py`"
+FIELD, FILE = "`report.first.cause.code`", "`parfocal/data/codes.toml`"
 
 TITLES = {
     "weight": phrase("Weights"),

@@ -38,7 +38,7 @@ def _introduction() -> list[str]:
             "reports say so."
         ),
         phrase("`parfocal map NAME` shows those of one layer or function."),
-        phrase("This page is made from {file}.", file="`parfocal/backends/gaps`"),
+        phrase("This page is made from {file}.", file="`parfocal/data/gaps`"),
     ]
 
 
