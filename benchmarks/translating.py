@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.chinese_texts import CELLS, PARALLEL, SENTENCES, VALUES
-from parfocal.report.matched_words import MatchedWords
+from benchmarks.matched_words import MatchedWords
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = ("faults", "noise", "recorded-runs", "training-faults")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from parfocal.attempts import STRICT
-from parfocal.judge.evidence import EVIDENCE
+from parfocal.judge.codes import codes
 from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
 from parfocal.phrases import VARIABLE
 from tests.thorough import is_thorough
@@ -37,14 +37,12 @@ def _hold_against_the_register() -> None:
     proven, likely = Claim.proven, Claim.likely
 
     def declared_proven(claim: Claim, way: ProvenBy, before: float, after: float) -> Cause:
-        assert way in EVIDENCE[claim.code].proven, (
-            f"{claim.code} is {way.value}: add that to judge/evidence.py"
-        )
+        assert way in codes()[claim.code].proven, f"{claim.code} is {way.value}: add that to data/codes.toml"
         return proven(claim, way, before, after)
 
     def declared_likely(claim: Claim, rests_on: Grounds) -> Cause:
-        known = EVIDENCE[claim.code].likely
-        assert rests_on in known, f"{claim.code} rests on {rests_on.value}: add that to judge/evidence.py"
+        known = codes()[claim.code].likely
+        assert rests_on in known, f"{claim.code} rests on {rests_on.value}: add that to data/codes.toml"
         return likely(claim, rests_on)
 
     Claim.proven, Claim.likely = declared_proven, declared_likely  # type: ignore[method-assign]

@@ -25,8 +25,6 @@ from parfocal.workflow.guide.starting import PROSE
 SOURCES = Path(__file__).parents[1] / "src"
 CATALOGUE = Path(__file__).parents[1] / hatch_build.CATALOGUE
 PHRASES = ("phrase", "joined")
-# Their Chinese words are in Python, in locale/zh/codes.py and code_guides.py.
-LEFT_OUT = tuple(f"parfocal/judge/{name}.py" for name in ("codes", "code_guides", "evidence"))
 
 
 def main() -> None:
@@ -72,7 +70,7 @@ def said_in(sources: Path) -> Catalog:
     for path in sorted(sources.rglob("*")):
         name = path.relative_to(sources).as_posix()
         extract = EXTRACTORS.get(path.suffix)
-        if extract and name not in LEFT_OUT:
+        if extract:
             for line, template in extract(path.read_text(encoding="utf-8")):
                 said.add(template, locations=[(name, line)])
     return said

@@ -9,11 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from parfocal.backends.vocabulary.kinds import KINDS
-from parfocal.backends.vocabulary.ops import OPS
-from parfocal.backends.vocabulary.training import OPTIMIZERS
-from parfocal.locale.zh.kinds import FUNCTIONS
-from parfocal.locale.zh.kinds import KINDS as CHINESE_KINDS
+from parfocal.backends.vocabulary import functional_ops, kinds_of_layers, optimizers
 from tests.cli.command import run_here, write_pair
 
 # Three words of prose in a row. Code has marks between its words; ``as``, ``is`` and the like are short.
@@ -115,9 +111,6 @@ def test_help_in_chinese(pair):
     assert english_in(done.out) == []
 
 
-def test_every_kind_with_words_is_translated():
-    assert [kind for kind, text in KINDS.items() if english_in(text) and kind not in CHINESE_KINDS] == []
-    assert set(CHINESE_KINDS) <= set(KINDS)
-    functions = [*OPS.values(), *OPTIMIZERS.values()]
-    assert [text for text in functions if english_in(text) and text not in FUNCTIONS] == []
-    assert set(FUNCTIONS) <= set(functions)
+def test_every_name_with_words_is_translated():
+    for known in (kinds_of_layers(), functional_ops(), optimizers()):
+        assert [name for name, text in known.items() if english_in(text.english) and not text.chinese] == []

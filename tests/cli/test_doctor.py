@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import parfocal
-from parfocal.backends.gaps import GAPS
+from parfocal.backends.gaps import gaps
 from parfocal.capture import selftest
 from parfocal.cli import doctor
 from parfocal.native.library import path_in_use
@@ -62,7 +62,7 @@ def test_a_path_that_was_asked_for(path, shown, monkeypatch, tmp_path):
 
 def test_all_known_differences_are_listed_when_asked_for(monkeypatch, capsys):
     listed = run_here(monkeypatch, capsys, "doctor", "--traps").out
-    assert all(gap.english.title in listed for gap in GAPS)
+    assert all(gap.english.title in listed for gap in gaps())
 
 
 def test_recording_that_does_not_work_is_told_and_fails(monkeypatch, capsys):

@@ -59,7 +59,7 @@ def test_no_kind_that_both_have_is_left_out():
 
     both = set(TORCH) & set(PADDLE)
     assert both - set(PAIRS) == {"TransformerEncoder", "TransformerDecoder"}  # need a layer: tested below
-    assert set(TORCH) | set(PADDLE) == set(vocabulary.KINDS)
+    assert set(TORCH) | set(PADDLE) == set(vocabulary.kinds_of_layers())
 
 
 def test_every_class_that_both_namespaces_have_is_of_one_kind():
@@ -78,7 +78,7 @@ def test_every_class_that_both_namespaces_have_is_of_one_kind():
     for name in sorted(shared):
         kinds = (torch_kind(left[name]), paddle_kind(right[name]))
         assert kinds == aliases.get(name, (kinds[0], kinds[0])), name
-        assert set(kinds) <= set(vocabulary.KINDS), name
+        assert set(kinds) <= set(vocabulary.kinds_of_layers()), name
 
 
 def test_every_class_of_one_namespace_has_a_kind(kit):
@@ -195,10 +195,10 @@ def test_families_ignore_rank_and_variant():
 def test_tables_speak_the_vocabulary(kit):
     home = type(kit.backend).__module__.rpartition(".")[0]
     ops = importlib.import_module(f"{home}.ops")
-    assert set(ops.RENAMED.values()) <= set(vocabulary.OPS)
+    assert set(ops.RENAMED.values()) <= set(vocabulary.functional_ops())
     kit.need("optimizers")
     training = importlib.import_module(f"{home}.training")
-    assert set(training.SETTINGS) <= set(vocabulary.OPTIMIZERS)
+    assert set(training.SETTINGS) <= set(vocabulary.optimizers())
     assert {name for table in training.SETTINGS.values() for name in table} <= set(
         vocabulary.OPTIMIZER_SETTINGS
     )

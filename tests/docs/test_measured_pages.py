@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from benchmarks.matched_words import UntranslatedError
 from benchmarks.translating import PAGES, chinese
 
-from parfocal.report.matched_words import UntranslatedError
 from tests.docs.pages import ROOT
 
 FIGURE = re.compile(r"\d+(?:[.,]\d+)*")

@@ -22,7 +22,6 @@ ROOMS = {
 FILES = {
     "cli/doctor.py": "what is installed",
     "cli/map.py": "the table of counterparts of these two, shown",
-    "judge/code_guides.py": "what the users of these two see and write, for the page of codes",
     "report/mapping.py": "the table of counterparts of these two, in words",
     "report/gaps_page.py": "the table of differences of these two, in words",
     "run/npy.py": "formats of files",

@@ -24,6 +24,7 @@ PROPERTIES = {
     "run/test_old_runs.py": "runs of earlier versions",
     "run/test_ring_errors.py": "ring.py, damaged",
     "test_bench_bars.py": "the table of the benchmarks",
+    "test_bench_matched_words.py": "translating what a benchmark wrote",
     "test_fault_bench.py": "the fault benchmark",
     "test_framework_names.py": "no framework's name outside of backends",
     "test_facts.py": "all code: what it knows travels as data, not as sentences",

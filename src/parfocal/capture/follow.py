@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from parfocal.backends.protocol import Array, Backend, Call
-from parfocal.backends.vocabulary import KINDS
+from parfocal.backends.vocabulary import kinds_of_layers
 from parfocal.capture.nested_values import FlatValue
 from parfocal.errors import InputError
 from parfocal.judge import limits
@@ -219,7 +219,7 @@ class RunFollower:
 
 def may_correspond(kind: str, other: str) -> bool:
     """Layers of one kind; people's own modules are called by any name."""
-    return kind == other or (kind not in KINDS and other not in KINDS)
+    return kind == other or not {kind, other} & kinds_of_layers().keys()
 
 
 def _layout(recorded: Array, live: Array) -> Layout:

@@ -144,24 +144,22 @@ def _framework(name: str) -> dict[str, Any]:
 
 def _traps() -> dict[str, int]:
     """How many known differences show where."""
-    from parfocal.backends.gaps import GAPS
+    from parfocal.backends.gaps import gaps
 
-    counts = Counter(symptom.value for gap in GAPS for symptom in gap.symptoms)
+    counts = Counter(symptom.value for gap in gaps() for symptom in gap.symptoms)
     return dict(counts.most_common())
 
 
 def _print_traps() -> None:
-    from parfocal.backends.gaps import GAPS
+    from parfocal.backends.gaps import families
     from parfocal.phrases import current_language
     from parfocal.report.mapping import FAMILIES
 
-    family = None
-    for gap in GAPS:
-        if gap.family is not family:
-            family = gap.family
-            typer.echo(f"\n{said(FAMILIES[family])}")
-        words = gap.words(current_language())
-        typer.echo(f"  {words.title}\n    {words.fix}")
+    for family, gaps in families().items():
+        typer.echo(f"\n{said(FAMILIES[family])}")
+        for gap in gaps:
+            words = gap.words(current_language())
+            typer.echo(f"  {words.title}\n    {words.fix}")
 
 
 def _path(used: str, paths: list[str]) -> str:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from parfocal.judge.codes import CODES
+from parfocal.judge.codes import Grounds as Grounds
+from parfocal.judge.codes import ProvenBy as ProvenBy
+from parfocal.judge.codes import codes
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import Comparison
 from parfocal.phrases import phrase
@@ -53,24 +55,6 @@ class Site:
     order: int | None = field(default=None, compare=False)  # of the call in its run; the place is the same
 
 
-class ProvenBy(Enum):
-    """How a cause was proven."""
-
-    REPLAYED = "replayed"  # the port's code was run again with the cause removed
-    RECOMPUTED = "recomputed"  # the port's numbers were computed again with the cause removed
-    RELATED = "related"  # the cause, applied to the reference's values, makes the port's
-
-
-class Grounds(Enum):
-    """What a likely cause rests on: nothing was run or computed with it removed."""
-
-    SETTINGS = "settings"  # what both sides say of themselves
-    STRUCTURE = "structure"  # which layers and weights there are
-    CODE = "code"  # which ops both sides ran
-    VALUES = "values"  # what the values look like
-    NOT_SAID = "not said"  # in a report from a version that did not tell the two apart
-
-
 @dataclass(frozen=True, slots=True)
 class Proof:
     """The error before, and with the cause removed, in one unit."""
@@ -97,8 +81,8 @@ class Cause:
     facts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.code not in CODES:
-            raise ValueError(f"there is no cause code {self.code!r}: add it to parfocal/judge/codes.py")
+        if self.code not in codes():
+            raise ValueError(f"there is no cause code {self.code!r}: add it to parfocal/data/codes.toml")
         if (self.proof is None) == (self.rests_on is None):
             raise TypeError(f"{self.code}: state either how the cause was proven or what it rests on")
 

@@ -1,4 +1,4 @@
-"""What parfocal says, in other languages: a gettext catalogue of templates for each, compiled when it is built.
+"""What parfocal says, in other languages: a gettext catalogue for each, compiled when it is built.
 
 A template is what ``parfocal.phrases.phrase`` is called with; its translation has the same places for values.
 Names of APIs, codes and lines of code stay as they are. ``make messages`` keeps the catalogues up to date.
@@ -22,10 +22,7 @@ def catalogue(language: str) -> Mapping[str, str]:
     """Every template that is translated into a language."""
     if language != CHINESE:
         return {}
-    from parfocal.locale.zh import code_guides, codes
-
-    sentences = compiled(FOLDER / language / "LC_MESSAGES" / "parfocal.mo")
-    return {**sentences, **codes.TEXTS, **code_guides.TEXTS}
+    return compiled(FOLDER / language / "LC_MESSAGES" / "parfocal.mo")
 
 
 def compiled(path: Path) -> dict[str, str]:

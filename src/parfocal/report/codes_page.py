@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import sys
 
-from parfocal.judge.code_guides import GUIDES
-from parfocal.judge.codes import CODES
-from parfocal.judge.evidence import EVIDENCE
+from parfocal.judge.codes import Code, codes, proofs
 from parfocal.locale import ENGLISH
 from parfocal.phrases import joined, phrase, translate
 from parfocal.report.wording import GROUNDS, WAYS
 
-FIELD, FILE = "`report.first.cause.code`", "`parfocal/judge/codes.py`"
+FIELD, FILE = "`report.first.cause.code`", "`parfocal/data/codes.toml`"
 
 TITLES = {
     "weight": phrase("Weights"),
@@ -56,36 +54,38 @@ def page(language: str = ENGLISH) -> str:
     ]
     for family, title in TITLES.items():
         lines += ["", f"## {told(title)}"]
-        for name in CODES:
+        for name, code in codes().items():
             if name.partition(".")[0] == family:
-                lines += ["", f"### `{name}`", "", *map(told, _entry(name))]
+                lines += ["", f"### `{name}`", "", *map(told, _entry(code, language))]
     return "\n".join(lines) + "\n"
 
 
-def _entry(name: str) -> list[str]:
-    code, guide = CODES[name], GUIDES[name]
+def _entry(code: Code, language: str) -> list[str]:
+    meaning, example, symptom, proof, fix = (
+        text.words(language)
+        for text in (code.meaning, code.example, code.symptom, proofs()[code.proof], code.fix)
+    )
     return [
-        phrase("{meaning} {example}", meaning=code.meaning, example=_example(code.example)),
+        phrase("{meaning} {example}", meaning=meaning, example=_example(example)),
         "",
-        phrase("- {told}", told=phrase("**What you see**: {symptom}", symptom=guide.symptom)),
-        phrase("- {told}", told=phrase("**Proof**: {proof}", proof=guide.proof)),
-        *(phrase("- {told}", told=each) for each in _evidence(name)),
-        phrase("- {told}", told=phrase("**Fix**: {fix}", fix=guide.fix)),
+        phrase("- {told}", told=phrase("**What you see**: {symptom}", symptom=symptom)),
+        phrase("- {told}", told=phrase("**Proof**: {proof}", proof=proof)),
+        *(phrase("- {told}", told=each) for each in _evidence(code)),
+        phrase("- {told}", told=phrase("**Fix**: {fix}", fix=fix)),
         phrase("- {told}", told=phrase("**Phases**: {phases}", phases=joined(", ", code.phases))),
     ]
 
 
-def _evidence(name: str) -> list[str]:
+def _evidence(code: Code) -> list[str]:
     """How it is proven, and where it is only likely."""
-    evidence = EVIDENCE.get(name)
-    if evidence is None:
+    if not (code.proven or code.likely):
         return [phrase("**A note, never a cause**: nothing is proven of it")]
     lines = []
-    if evidence.proven:
-        ways = joined("; ", (WAYS[way] for way in evidence.proven))
+    if code.proven:
+        ways = joined("; ", (WAYS[way] for way in code.proven))
         lines.append(phrase("**A cause where it is**: {ways}", ways=ways))
-    if evidence.likely:
-        grounds = joined("; ", (GROUNDS[each] for each in evidence.likely))
+    if code.likely:
+        grounds = joined("; ", (GROUNDS[each] for each in code.likely))
         lines.append(phrase("**Only likely where it is**: {grounds}", grounds=grounds))
     return lines
 

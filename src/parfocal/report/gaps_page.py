@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from parfocal.backends.gaps import GAPS
-from parfocal.backends.gaps.entry import Family, Gap
+from parfocal.backends.gaps import Gap, families, gaps
 from parfocal.locale import ENGLISH
 from parfocal.phrases import joined, phrase, translate
 from parfocal.report.mapping import FAMILIES, STATUSES, symptom_words
@@ -18,11 +17,10 @@ VERSIONS = {"torch": "2.13", "paddle": "3.3"}
 
 def page(language: str = ENGLISH) -> str:
     lines = [translate(line, language) for line in _introduction()]
-    for family in Family:
+    for family, entries in families().items():
         lines += ["", f"## {translate(FAMILIES[family], language)}"]
-        for gap in GAPS:
-            if gap.family is family:
-                lines += ["", *(translate(line, language) for line in _entry(gap, language))]
+        for gap in entries:
+            lines += ["", *(translate(line, language) for line in _entry(gap, language))]
     return "\n".join(lines) + "\n"
 
 
@@ -32,7 +30,7 @@ def _introduction() -> list[str]:
         "",
         phrase(
             "{count} differences that ports stumble over, for torch {torch} and paddle {paddle} on a CPU.",
-            count=len(GAPS),
+            count=len(gaps()),
             **VERSIONS,
         ),
         phrase(
@@ -40,7 +38,7 @@ def _introduction() -> list[str]:
             "reports say so."
         ),
         phrase("`parfocal map NAME` shows those of one layer or function."),
-        phrase("This page is made from {file}.", file="`parfocal/backends/gaps`"),
+        phrase("This page is made from {file}.", file="`parfocal/data/gaps`"),
     ]
 
 

@@ -6,26 +6,51 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from parfocal import data
+from parfocal.data import Text
 from parfocal.judge import limits
-from parfocal.locale import CHINESE, ENGLISH
-from parfocal.locale.zh.limits import LIMITS
+from parfocal.locale import ENGLISH
 from parfocal.phrases import phrase, translate
-from parfocal.report.matched_words import MatchedWords
+
+CHOSEN = phrase("chosen, not measured")
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReason:
+    """Why a number is what it is; ``measured``: where it was seen to be right, or what it follows from."""
+
+    reason: Text
+    measured: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitTable:
+    """The words of one table of numbers."""
+
+    title: Text
+    introduction: Text
+    limit: Mapping[str, LimitReason]
+
+
+def reasons() -> Mapping[str, LimitTable]:
+    """The words of every table, by its name."""
+    return data.read(dict[str, LimitTable], "limits.toml")
 
 
 def page(language: str = ENGLISH) -> str:
-    reword: Callable[[str], str] = MatchedWords(LIMITS).translate if language == CHINESE else str
     lines = [translate(line, language) for line in _introduction()]
     head = [phrase("name"), phrase("value"), phrase("reason"), phrase("measured")]
-    for table in limits.TABLES:
-        title = table.__name__.rpartition(".")[2]
-        lines += ["", f"## {reword(title.capitalize())}", "", reword(str(table.__doc__).strip()), ""]
+    words = reasons()
+    for name, numbers in limits.tables().items():
+        table = words[name]
+        lines += ["", f"## {table.title.words(language)}", "", table.introduction.words(language), ""]
         lines += [_row(*(translate(each, language) for each in head)), "| --- | --- | --- | --- |"]
         lines += [
-            _row(f"`{title}.{name}`", _number(limit.value), reword(limit.reason), reword(limit.measured))
-            for name, limit in limits.entries(table).items()
+            _row(f"`{name}.{each}`", _number(limit.value), *_why(table.limit[each], language))
+            for each, limit in numbers.items()
         ]
     return "\n".join(lines) + "\n"
 
@@ -43,6 +68,11 @@ def _introduction() -> list[str]:
             file="`parfocal/judge/limits/`",
         ),
     ]
+
+
+def _why(why: LimitReason, language: str) -> tuple[str, str]:
+    measured = why.measured.words(language) if why.measured else translate(CHOSEN, language)
+    return why.reason.words(language), measured
 
 
 def _row(*cells: str) -> str:

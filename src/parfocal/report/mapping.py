@@ -7,9 +7,8 @@ from typing import Any
 from parfocal.backends.counterparts.entry import Category, Relation
 from parfocal.backends.counterparts.lookup import ArgumentRow, ArgumentSide, Match
 from parfocal.backends.counterparts.parameters import Move, ParameterCounterpart
-from parfocal.backends.gaps.entry import Family, Gap, Status, Symptom
-from parfocal.locale import CHINESE, ENGLISH
-from parfocal.locale.zh.kinds import FUNCTIONS, INSTEAD, KINDS
+from parfocal.backends.gaps import Family, Gap, Status, Symptom
+from parfocal.locale import ENGLISH
 from parfocal.phrases import joined, phrase
 
 CATEGORIES = {
@@ -72,7 +71,7 @@ def to_json(match: Match) -> dict[str, Any]:
         "counterpart": entry.name(match.target),
         "exact": entry.exact,
         "category": entry.category.value,
-        "meaning": entry.meaning,
+        "meaning": meaning(match),
         "instead": instead(match),
         "arguments": [_argument(row) for row in match.arguments],
         "parameters": [_stored(each) for each in match.parameters],
@@ -130,12 +129,10 @@ def headline(match: Match) -> str:
     return phrase("{arrow} (the nearest relation: there is no exact counterpart)", arrow=arrow)
 
 
-def meaning(match: Match, language: str) -> str:
-    """What a layer is for; empty where no table says so."""
-    entry = match.counterpart
-    if language != CHINESE:
-        return entry.meaning
-    return KINDS.get(entry.kind or "") or FUNCTIONS.get(entry.meaning, entry.meaning)
+def meaning(match: Match, language: str = ENGLISH) -> str:
+    """What it is for; empty where no table says so."""
+    found = match.counterpart.meaning
+    return found.words(language) if found else ""
 
 
 def instead(match: Match, language: str = ENGLISH) -> str:
@@ -144,7 +141,7 @@ def instead(match: Match, language: str = ENGLISH) -> str:
         return ""
     fixes = [gap.words(language).fix for gap in match.gaps if match.name in gap.absent]
     known = match.counterpart.instead
-    return " ".join(fixes) or (INSTEAD.get(known, known) if language == CHINESE else known)
+    return " ".join(fixes) or (known.words(language) if known else "")
 
 
 def relation(row: ArgumentRow) -> str:

@@ -10,6 +10,7 @@ import torch
 
 from parfocal.backends.counterparts.entry import Category, Relation
 from parfocal.backends.counterparts.lookup import catalogue, find
+from parfocal.backends.counterparts.names import names
 from parfocal.backends.counterparts.parameters import PARAMETERS, Move, ParameterCounterpart
 from parfocal.backends.counterparts.signatures import resolve, signature_of
 from parfocal.backends.opcalls import base_name
@@ -193,3 +194,12 @@ def test_replacements_give_the_same():
 def test_the_longest_of_several_documented_forms_counts():
     assert {"dim", "keepdim"} <= set(signature_of("torch.max"))
     assert "enable_gqa" in signature_of("torch.nn.functional.scaled_dot_product_attention")
+
+
+def test_what_is_said_of_a_name_is_said_of_one_that_is_there():
+    known = {name for each in ENTRIES for name in (each.torch, each.paddle) if name}
+    assert names().instead.keys() <= known
+    for group in names().group:
+        ours = {*group.same, *group.renamed}
+        assert group.arguments.keys() <= ours, group
+        assert {name for each in group.related for name in each.of} <= ours, group

@@ -13,8 +13,8 @@ import torch
 from parfocal.backends.counterparts import signatures
 from parfocal.backends.counterparts.entry import Category
 from parfocal.backends.counterparts.lookup import catalogue, find
+from parfocal.backends.counterparts.names import names
 from parfocal.backends.counterparts.signatures import resolve, signature_of
-from parfocal.backends.counterparts.tools import LONE
 from tests.pairs import vision  # noqa: F401  torchvision's operators
 
 COEFF, RATE = 0.3, 0.1
@@ -147,7 +147,7 @@ def test_classes_are_found_by_where_they_are_defined() -> None:
 
 def test_what_only_one_side_has_is_not_there_in_the_other() -> None:
     homes = {"paddle.io": "torch.utils.data", "paddle.vision.transforms": "torchvision.transforms"}
-    for name in LONE:
+    for name in (name for each in names().lone for name in each.names):
         home, _, last = name.rpartition(".")
         assert resolve(f"{homes.get(home, home.replace('paddle', 'torch'))}.{last}") is None or (
             name.startswith("torch.")

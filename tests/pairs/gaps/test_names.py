@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from parfocal.backends.gaps import GAPS
+from parfocal.backends.gaps import gaps
 from tests.pairs import vision  # noqa: F401  torchvision can be imported once this is
 
-NAMES = sorted({name for gap in GAPS for name in gap.names})
+NAMES = sorted({name for gap in gaps() for name in gap.names})
 
 
 def resolve(name: str) -> Any:

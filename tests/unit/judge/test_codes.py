@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from parfocal.judge.code_guides import GUIDES
-from parfocal.judge.codes import CODES
-from parfocal.judge.evidence import EVIDENCE
+from parfocal.judge.codes import codes, proofs
 from parfocal.judge.verdict import PHASES, Cause, Grounds, Proof, ProvenBy
 from parfocal.report.codes_page import TITLES, page
 
@@ -28,15 +26,14 @@ def test_every_code_in_the_source_is_in_the_register() -> None:
         for file in (ROOT / "src" / "parfocal").rglob("*.py")
         for code in WRITTEN.findall(file.read_text(encoding="utf-8"))
     }
-    assert used - CODES.keys() - {*FILES, *FINDINGS} == set()
+    assert used - codes().keys() - {*FILES, *FINDINGS} == set()
     assert len(used) > 60  # the pattern finds them
 
 
 def test_every_code_says_what_it_means_and_where_it_occurs() -> None:
-    for name, code in CODES.items():
+    for name, code in codes().items():
         assert re.fullmatch(r"[a-z]+\.[a-z_]+", name)
-        assert code.meaning.endswith("."), name
-        assert code.example, name
+        assert code.meaning.english.endswith("."), name
         assert code.phases, name
         assert set(code.phases) <= set(PHASES), name
 
@@ -60,25 +57,24 @@ def test_a_cause_states_how_it_was_proven_or_what_it_rests_on() -> None:
 
 
 def test_every_code_has_a_symptom_a_proof_and_a_fix() -> None:
-    assert GUIDES.keys() == CODES.keys()
-    for name, guide in GUIDES.items():
-        assert all(text.endswith(".") for text in (guide.symptom, guide.proof, guide.fix)), name
-    assert len({guide.fix for guide in GUIDES.values()}) > 70  # each its own
+    assert {code.proof for code in codes().values()} == proofs().keys()
+    assert all(text.english.endswith(".") for text in proofs().values())
+    for name, code in codes().items():
+        assert all(text.english.endswith(".") for text in (code.symptom, code.fix)), name
+    assert len({code.fix for code in codes().values()}) > 70  # each its own
 
 
 @pytest.mark.parametrize(("language", "file"), [("en", "codes.md"), ("zh", "codes.zh.md")])
 def test_the_page_is_made_from_the_register(language: str, file: str) -> None:
     text = page(language)
     assert (ROOT / "docs" / file).read_text(encoding="utf-8") == text, "run `make docs`"
-    assert all(f"### `{name}`" in text for name in CODES)
+    assert all(f"### `{name}`" in text for name in codes())
 
 
 def test_every_code_says_how_it_is_proven_or_what_it_rests_on() -> None:
-    assert EVIDENCE.keys() <= CODES.keys()
-    assert CODES.keys() - EVIDENCE.keys() == FINDINGS_ALONE
-    for name, evidence in EVIDENCE.items():
-        assert evidence.proven or evidence.likely, name
-        assert Grounds.NOT_SAID not in evidence.likely, name
+    alone = {name for name, code in codes().items() if not (code.proven or code.likely)}
+    assert alone == FINDINGS_ALONE
+    assert all(Grounds.NOT_SAID not in code.likely for code in codes().values())
 
 
 def test_no_figure_of_a_proof_is_written_into_the_code() -> None:

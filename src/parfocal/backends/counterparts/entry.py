@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from parfocal.backends.vocabulary.meanings import Meaning
+from parfocal.data import Text
+
 
 class Category(Enum):
     LAYER = "layer"
@@ -55,16 +58,11 @@ class Counterpart:
     category: Category
     torch: str | None
     paddle: str | None
-    meaning: str = ""
+    meaning: Meaning | None = None
     kind: str | None = None  # of a layer
     arguments: tuple[ArgumentPair, ...] = ()
     exact: bool = True
-    instead: str = ""  # what to write where there is no counterpart
+    instead: Text | None = None  # what to write where there is no counterpart
 
     def name(self, framework: str) -> str | None:
         return self.torch if framework == "torch" else self.paddle
-
-
-def pairs(**names: str) -> tuple[ArgumentPair, ...]:
-    """``torch argument=paddle argument``, with the same values."""
-    return tuple(ArgumentPair(ours, theirs) for ours, theirs in names.items())

@@ -8,6 +8,7 @@ from typing import Any
 
 from parfocal.backends.building import Argument, Recipe
 from parfocal.backends.counterparts.entry import ArgumentPair, Category, Counterpart, Relation
+from parfocal.backends.counterparts.names import names
 from parfocal.backends.paddle import kinds as paddle_kinds
 from parfocal.backends.paddle import recipes as paddle_recipes
 from parfocal.backends.paddle.losses import LOSSES as PADDLE_LOSSES
@@ -16,7 +17,8 @@ from parfocal.backends.torch import kinds as torch_kinds
 from parfocal.backends.torch import recipes as torch_recipes
 from parfocal.backends.torch.losses import LOSSES as TORCH_LOSSES
 from parfocal.backends.torch.settings import SETTINGS as TORCH_SETTINGS
-from parfocal.backends.vocabulary.kinds import KINDS, family
+from parfocal.backends.vocabulary.kinds import family
+from parfocal.backends.vocabulary.meanings import kinds_of_layers
 
 # Values by which the meaning of a converted argument is shown; of every other setting True and False.
 SAMPLES: dict[str, tuple[Any, ...]] = {"approximate": ("none", "tanh")}
@@ -25,18 +27,6 @@ SAMPLES: dict[str, tuple[Any, ...]] = {"approximate": ("none", "tanh")}
 ARGUMENTS_AS = {"SyncBatchNorm": "BatchNorm2d"}
 # Arguments of that other kind that the class does not have.
 LACKING = {"paddle.nn.SyncBatchNorm": ("use_global_stats",)}
-
-# What to write where the other side has no such layer, and the table of gaps has no row about it.
-INSTEAD = {
-    "torch.nn.Softmin": "Write paddle.nn.functional.softmax(-x, axis).",
-    "torch.nn.Dropout1d": "Write paddle.nn.Dropout(p, axis=[0, 1]).",
-    "torch.nn.EmbeddingBag": "Write paddle.nn.functional.embedding and the sum or mean over its axis 1.",
-    "torch.nn.LPPool3d": "Write (avg_pool3d(x ** p) * window size) ** (1 / p).",
-    "paddle.nn.Maxout": "Reshape the channels into groups, and write torch.amax over the groups.",
-    "paddle.nn.SpectralNorm": "Write torch.nn.utils.parametrizations.spectral_norm around the layer.",
-    "paddle.nn.RNN": "Write a loop over time that calls the cell.",
-    "paddle.nn.BiRNN": "Write two loops over time, one backwards, and torch.cat of what they give.",
-}
 
 
 def layers() -> list[Counterpart]:
@@ -59,12 +49,12 @@ def _without_counterpart(kind: str, ours: list[str], theirs: list[str]) -> Itera
         ]
         yield from (_entry(kind, each, one, name, exact=False) for each, name in related)
         if not related:
-            yield _alone(kind, f"torch.nn.{one}", "torch")
+            yield _alone(kind, f"torch.nn.{one}")
     for other in theirs:
         related = [(each, name) for each in _relations(kind, TORCH_SETTINGS) for name in _torch_classes(each)]
         yield from (_entry(each, kind, name, other, exact=False) for each, name in related)
         if not related:
-            yield _alone(kind, f"paddle.nn.{other}", "paddle")
+            yield _alone(kind, f"paddle.nn.{other}")
 
 
 def _entry(kind: str, other_kind: str, torch: str, paddle: str, *, exact: bool = True) -> Counterpart:
@@ -72,7 +62,7 @@ def _entry(kind: str, other_kind: str, torch: str, paddle: str, *, exact: bool =
         _category(kind),
         f"torch.nn.{torch}",
         f"paddle.nn.{paddle}",
-        KINDS.get(kind, ""),
+        kinds_of_layers().get(kind),
         kind,
         tuple(
             pair
@@ -89,10 +79,8 @@ def _recipe(recipes: Mapping[str, Recipe], kind: str) -> Recipe | None:
     return recipes.get(ARGUMENTS_AS.get(kind, kind))
 
 
-def _alone(kind: str, name: str, framework: str) -> Counterpart:
-    torch, paddle = (name, None) if framework == "torch" else (None, name)
-    meaning = KINDS.get(kind, "")
-    return Counterpart(_category(kind), torch, paddle, meaning, kind, instead=INSTEAD.get(name, ""))
+def _alone(kind: str, name: str) -> Counterpart:
+    return names().alone(_category(kind), name, kinds_of_layers().get(kind), kind)
 
 
 def _category(kind: str) -> Category:

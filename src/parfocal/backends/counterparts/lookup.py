@@ -11,14 +11,11 @@ from typing import Any
 
 from parfocal.backends import registry
 from parfocal.backends.counterparts.entry import ArgumentPair, Category, Counterpart, Relation
-from parfocal.backends.counterparts.functions import functions
 from parfocal.backends.counterparts.layers import layers
+from parfocal.backends.counterparts.names import names
 from parfocal.backends.counterparts.parameters import PARAMETERS, ParameterCounterpart
 from parfocal.backends.counterparts.signatures import PACKAGES, signature_of
-from parfocal.backends.counterparts.tools import tools
-from parfocal.backends.counterparts.training import training
-from parfocal.backends.gaps import gaps_of
-from parfocal.backends.gaps.entry import Gap
+from parfocal.backends.gaps import Gap, gaps_of
 from parfocal.errors import InputError
 from parfocal.phrases import joined, phrase
 
@@ -33,30 +30,6 @@ BASES = {
 SHORT = {"F": "nn.functional"}
 # Where classes are defined: what ``repr`` and tracebacks show. The file's name comes behind it.
 DEFINED = {"torch.nn.modules": "torch.nn", "paddle.nn.layer": "paddle.nn"}
-# torch's argument -> what paddle calls it, where both signatures have it.
-TRANSLATIONS: dict[str, tuple[str, ...]] = {
-    "input": ("x", "input", "logit", "arr"),
-    "self": ("x",),
-    "other": ("y",),
-    "exponent": ("y",),
-    "dim": ("axis",),
-    "dims": ("axis", "perm", "shifts"),
-    "eps": ("epsilon",),
-    "target": ("label", "labels", "target"),
-    "lr": ("learning_rate",),
-    "params": ("parameters",),
-    "return_indices": ("return_mask",),
-    "lambd": ("threshold",),
-    "min_val": ("min",),
-    "max_val": ("max",),
-    "norm_first": ("normalize_before",),
-    "start_dim": ("start_axis",),
-    "end_dim": ("stop_axis",),
-    "size": ("shape", "size"),
-    "repeats": ("repeat_times", "repeats"),
-    "mat2": ("y", "mat2"),
-    "tensor": ("x",),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +76,7 @@ class Match:
 @cache
 def catalogue() -> tuple[Counterpart, ...]:
     """Everything the tables know."""
-    return (*layers(), *functions(), *training(), *tools())
+    return (*layers(), *names().entries())
 
 
 def find(name: str, to: str | None = None) -> list[Match]:
@@ -203,10 +176,11 @@ def _arguments(entry: Counterpart) -> list[ArgumentRow]:
         return _lone_rows(ours, theirs, set(), set())
     listed = {(pair.torch, pair.paddle): pair for pair in reversed(entry.arguments)}  # the first of equals
     told = [_row(pair, ours, theirs) for pair in reversed(listed.values()) if _exists(pair, ours, theirs)]
+    translations = names().translations
     used = _names(told, "torch"), _names(told, "paddle")
     for name, default in ours.items():
         if name not in used[0]:
-            candidates = (*TRANSLATIONS.get(name, ()), name)
+            candidates = (*translations.get(name, ()), name)
             partner = next((each for each in candidates if each in theirs and each not in used[1]), None)
             if partner is not None:
                 told.append(

@@ -6,19 +6,19 @@ framework says ``eps`` and another ``_epsilon``. Add names freely, never change 
 
 from __future__ import annotations
 
-from parfocal.backends.vocabulary.kinds import ACTIVATIONS, KINDS, family
-from parfocal.backends.vocabulary.ops import OPS
+from parfocal.backends.vocabulary.kinds import ACTIVATIONS, family
+from parfocal.backends.vocabulary.meanings import functional_ops, kinds_of_layers, optimizers
 from parfocal.backends.vocabulary.settings import CONVENTIONS, SETTINGS
-from parfocal.backends.vocabulary.training import OPTIMIZER_SETTINGS, OPTIMIZERS, SLOTS
+from parfocal.backends.vocabulary.training import OPTIMIZER_SETTINGS, SLOTS
 
 __all__ = [
     "ACTIVATIONS",
     "CONVENTIONS",
-    "KINDS",
-    "OPS",
-    "OPTIMIZERS",
     "OPTIMIZER_SETTINGS",
     "SETTINGS",
     "SLOTS",
     "family",
+    "functional_ops",
+    "kinds_of_layers",
+    "optimizers",
 ]

@@ -1,23 +1,6 @@
-"""Common names of optimizers, their settings and the tensors they keep for a parameter."""
+"""Common names of what optimizers are set by, and of the tensors they keep for a parameter."""
 
 from __future__ import annotations
-
-OPTIMIZERS: dict[str, str] = {
-    "SGD": "p -= lr g",
-    "Momentum": "SGD along a running sum of gradients",
-    "Adam": "moments of the gradient, decay as L2",
-    "AdamW": "Adam with decay apart from the gradient",
-    "Adamax": "Adam with the infinity norm",
-    "NAdam": "Adam with Nesterov momentum",
-    "RAdam": "Adam with a warm-up in closed form",
-    "Lamb": "Adam with a rate for each layer",
-    "Adagrad": "divided by the root of the sum of squares",
-    "Adadelta": "ratio of running updates and gradients",
-    "RMSProp": "divided by the running root mean square",
-    "Rprop": "by the sign of the gradient alone",
-    "ASGD": "averaged SGD",
-    "LBFGS": "quasi-Newton with a line search",
-}
 
 OPTIMIZER_SETTINGS: dict[str, str] = {
     "lr": "the learning rate that takes effect for this parameter",

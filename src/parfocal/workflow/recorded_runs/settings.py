@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from parfocal.backends import registry
-from parfocal.backends.vocabulary import KINDS
+from parfocal.backends.vocabulary import kinds_of_layers
 from parfocal.backends.vocabulary.settings import common_name
 from parfocal.explain.causes import code_of, number, spelled_path
 from parfocal.explain.fixes.recorded_constructors import with_line
@@ -39,7 +39,9 @@ def _pairs(pair: StepPair) -> Iterator[tuple[Node, Node]]:
     for each in pair.errors:
         sides = ours[each.pair.reference], theirs[each.pair.port]
         # layers of two kinds of the frameworks may mean two things by one word
-        if each.pair.whole and (sides[0].kind == sides[1].kind or not all(s.kind in KINDS for s in sides)):
+        if each.pair.whole and (
+            sides[0].kind == sides[1].kind or not all(s.kind in kinds_of_layers() for s in sides)
+        ):
             yield sides
 
 

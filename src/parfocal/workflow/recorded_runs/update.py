@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parfocal.backends.vocabulary.training import OPTIMIZERS
+from parfocal.backends.vocabulary.meanings import optimizers
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON, Size
 from parfocal.judge.verdict import Cause, Divergence, Finding
@@ -164,7 +164,7 @@ def _judge(pair: StepPair) -> Iterator[_Judged]:
 def _is_linear(pair: StepPair, tie: ParameterTie, descends: bool) -> bool:
     """Whether updates are in proportion to gradients, as the optimizers say, or else as the updates show."""
     kinds = {side.updates[path].kind for side, path in _sides(pair, tie) if path in side.updates}
-    known = kinds & OPTIMIZERS.keys()
+    known = kinds & optimizers().keys()
     return known <= LINEAR and (descends or (bool(kinds) and known == kinds))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from parfocal.backends import registry
 from parfocal.backends.optimizer_spelling import OptimizerSpelling
-from parfocal.backends.vocabulary.training import OPTIMIZERS
+from parfocal.backends.vocabulary.meanings import optimizers
 from parfocal.brief import some
 from parfocal.explain.updates.settings import code_of, differences
 from parfocal.explain.updates.writing import PortParameter, SettingChange
@@ -33,7 +33,7 @@ class DifferingSetting:
     @property
     def telling(self) -> bool:
         """Whether two optimizers set so differ: a name that nobody knows may stand for the same rule."""
-        return self.name != "kind" or {self.reference, self.port} <= OPTIMIZERS.keys()
+        return self.name != "kind" or {self.reference, self.port} <= optimizers().keys()
 
     @property
     def code(self) -> str:

@@ -1,7 +1,7 @@
 """Another language for texts that were made elsewhere: the template that fits a text gives its values back.
 
-Where a sentence is not a ``Phrase`` (the register of limits, a page that a benchmark wrote), a table of
-templates still translates it, figures and names included.
+A page that a benchmark wrote has figures in its sentences: a table of templates translates them, figures and
+names included.
 """
 
 from __future__ import annotations

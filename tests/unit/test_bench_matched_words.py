@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from parfocal.report.matched_words import MatchedWords, UntranslatedError
+from benchmarks.matched_words import MatchedWords, UntranslatedError
 
 SIDES = MatchedWords({"port": "移植", "reference": "参考"})
 WORDS = MatchedWords(
