@@ -116,7 +116,11 @@ def _whole_line(file: TextIO) -> str:
 
 
 def _environment(tool: str) -> dict[str, str]:
-    paths = (str(environments.ROOT), str(environments.ROOT / "src"))
+    own = tool not in environments.ENVIRONMENTS
+    given = (
+        [os.environ["PYTHONPATH"]] if own and os.environ.get("PYTHONPATH") else []
+    )  # an extreme of rounding
+    paths = (*given, str(environments.ROOT), str(environments.ROOT / "src"))
     quiet = {"OMP_NUM_THREADS": "1", "GLOG_minloglevel": "3"}
     settings = environments.SETTINGS.get(tool, {})
     return {**os.environ, **quiet, **settings, "PYTHONPATH": os.pathsep.join(paths)}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benchmarks.faults import running
 from benchmarks.faults.fault import Fault, Guilt, layer, line, marked_lines
 from benchmarks.faults.page import page
 from benchmarks.faults.scoring import (
@@ -166,3 +168,11 @@ def test_marks_name_whole_statements(tmp_path: Path) -> None:
     assert marked_lines("net one", tmp_path) == ((file, 3), (file, 4), (file, 5))
     with pytest.raises(LookupError, match="net two"):
         marked_lines("net two", tmp_path)
+
+
+def test_an_extreme_of_rounding_reaches_parfocal_and_no_other_tool(monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(("/an/extreme", "/more")))
+    assert running._environment("parfocal")["PYTHONPATH"].startswith("/an/extreme:/more:")
+    assert "/an/extreme" not in running._environment("padiff")["PYTHONPATH"]
+    monkeypatch.delenv("PYTHONPATH")
+    assert not running._environment("parfocal")["PYTHONPATH"].startswith(":")
