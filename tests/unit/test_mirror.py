@@ -23,6 +23,7 @@ PROPERTIES = {
     "run/test_kill.py": "a writer that is killed",
     "run/test_old_runs.py": "runs of earlier versions",
     "run/test_ring_errors.py": "ring.py, damaged",
+    "test_ablation.py": "the harness that switches entries off",
     "test_bench_bars.py": "the table of the benchmarks",
     "test_bench_matched_words.py": "translating what a benchmark wrote",
     "test_fault_bench.py": "the fault benchmark",
