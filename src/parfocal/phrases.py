@@ -23,6 +23,7 @@ _FULL_WIDTH = {", ": "，", "; ": "；", ": ": "：", " (": "（", ")": "）"}
 _LISTS = {**_FULL_WIDTH, ", ": "、"}
 _WIDE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef]")
 _IDEOGRAPH = re.compile("[\u4e00-\u9fff]")
+_SIGNED = re.compile("[-+][0-9]")
 
 
 class Phrase(str):
@@ -121,7 +122,7 @@ def _beside(left: str, right: str) -> str:
         return left[:-1] + right
     if right[0] == " " and right[:2] != "  " and _WIDE.match(left[-1]) and _WIDE.match(right[1:2]):
         return left + right[1:]
-    sides = left[-1], right[0]
+    sides = left[-1], right[1] if _SIGNED.match(right) else right[0]
     if any(_IDEOGRAPH.match(each) for each in sides) and any(
         each.isascii() and each.isalnum() for each in sides
     ):

@@ -195,3 +195,10 @@ def test_what_a_sentence_was_made_with():
     assert is_made_with(left, left)
     assert not is_made_with(said, "no counterpart")
     assert not is_made_with("no counterpart: nothing is left for it", left)
+
+
+def test_a_signed_number_is_set_apart_from_chinese_words_too():
+    made = phrase("{verb} the bias of {spelled_path}", verb=phrase("add"), spelled_path="-8")
+    assert translate(made, "zh") == "加上 -8 的偏置"
+    dash = phrase("{verb} the bias of {spelled_path}", verb=phrase("add"), spelled_path="-")
+    assert translate(dash, "zh") == "加上-的偏置"

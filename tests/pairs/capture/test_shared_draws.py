@@ -141,6 +141,14 @@ class Counted(paddle.io.Dataset):
         return np.full(3, at, "float32"), np.int64(at)
 
 
+class Chosen(paddle.io.Sampler):
+    def __iter__(self):
+        return iter([5, 2, 7, 1, 0])
+
+    def __len__(self) -> int:
+        return 5
+
+
 def sums(batch):
     return np.sum([sample for sample, _ in batch], axis=0)
 
@@ -150,7 +158,7 @@ def sums(batch):
     [
         {"batch_size": 4},
         {"batch_size": 4, "drop_last": True},
-        {"batch_sampler": paddle.io.BatchSampler(sampler=[5, 2, 7, 1, 0], batch_size=2)},
+        {"batch_sampler": paddle.io.BatchSampler(sampler=Chosen(), batch_size=2)},
         {"batch_size": 3, "collate_fn": sums},
     ],
 )
