@@ -198,7 +198,6 @@ def test_what_a_sentence_was_made_with():
 
 
 def test_a_signed_number_is_set_apart_from_chinese_words_too():
-    made = phrase("{verb} the bias of {spelled_path}", verb=phrase("add"), spelled_path="-8")
-    assert translate(made, "zh") == "加上 -8 的偏置"
-    dash = phrase("{verb} the bias of {spelled_path}", verb=phrase("add"), spelled_path="-")
-    assert translate(dash, "zh") == "加上-的偏置"
+    for given, told in (("-8", " -8"), ("8", " 8"), ("-", "-"), ("整数", "整数")):
+        made = phrase("let {step} of the port draw {range}", step="x", range=given)
+        assert translate(made, "zh") == f"让移植模型的 x 抽取{told}"
