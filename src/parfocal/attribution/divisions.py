@@ -213,7 +213,13 @@ class _Search:
         }
         spots = {spot: n for n, border in enumerate(group) for spot in border.spots}
         reach = Reach(
-            *(self.precise.port.backend, trace.nodes, around, bindings, spots, wanted, self.precise.recorded),
+            self.precise.port.backend,
+            trace.nodes,
+            around,
+            bindings,
+            spots,
+            wanted,
+            self.precise.recorded,
             layouts=script.layouts,
         )
         return self._watched(self.precise.port.led_by(ReplayScript(bindings, script.layouts)), around, reach)
@@ -230,7 +236,7 @@ class _Search:
         script = repeater.script
         inner = left_apart(script.ties if script.inner is None else script.inner, spots)
         reach = Reach(
-            *(repeater.backend, repeater.trace.nodes, reference, inner, spots, wanted, self.precise.recorded)
+            repeater.backend, repeater.trace.nodes, reference, inner, spots, wanted, self.precise.recorded
         )
         return self._watched(repeater.led_by(replace(script, inner=inner)), reference, reach)
 
@@ -244,7 +250,9 @@ class _Search:
         """None when the call cannot be repeated."""
         try:
             repeater.repeat(
-                *([order], None, self.precise.recorded),
+                [order],
+                None,
+                self.precise.recorded,
                 on_op=reach,
                 backward=False,
                 listener=reach,

@@ -52,7 +52,10 @@ def repeated(
     """The calls with a change; None when the framework refuses to compute that: ``refused`` hears why."""
     try:
         return repeater.repeat(
-            *(calls, change.dtype, change.supply or recorded, change.prepare),
+            calls,
+            change.dtype,
+            change.supply or recorded,
+            change.prepare,
             on_op=change.on_op,
             inside=change.inside,
             backward=change.backward,

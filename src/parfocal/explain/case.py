@@ -282,7 +282,12 @@ class Case(CaseFacts):
         if self.allowance is not None and self.allowance.is_used_up:
             return None
         change = Change(
-            *(begin, None if dtype is None else supply, dtype, on_op, listener, inside),
+            begin,
+            None if dtype is None else supply,
+            dtype,
+            on_op,
+            listener,
+            inside,
             backward=not forward_only and any(check.port[3] == "backward" for check in self.checks[:1]),
         )
         result = repeated(repeater, [call], self.supply, change, self.problems.append)

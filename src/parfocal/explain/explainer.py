@@ -312,8 +312,14 @@ class Explainer:
     def _update(self, divergence: Divergence, checks: tuple[Check, ...], left: Mapping[str, Array]) -> Case:
         calls = checks[0].port[0], checks[0].reference[0]
         return Case(
-            *(divergence, self.precise, *calls, checks, self.limit, self.buffers),
-            *(self._paired, self._divided),
+            divergence,
+            self.precise,
+            *calls,
+            checks,
+            self.limit,
+            self.buffers,
+            self._paired,
+            self._divided,
             left=left,
             allowance=self.allowance,
         )
@@ -390,8 +396,15 @@ class Explainer:
         ]
         checks = tuple(_check(each) for each in (seen, *others))
         return Case(
-            *(divergence, self.precise, call, counterpart, checks, self.limit, self.buffers),
-            *(self._paired, self._divided),
+            divergence,
+            self.precise,
+            call,
+            counterpart,
+            checks,
+            self.limit,
+            self.buffers,
+            self._paired,
+            self._divided,
             group=self._groups.of(seen.port) if seen.own else None,
             unjudged=self._unjudged,
             allowance=self.allowance,

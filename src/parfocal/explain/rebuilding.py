@@ -233,7 +233,8 @@ def _gradients(case: Case, calls: tuple[int, int], entries: Sequence[Entry]) -> 
         if all(is_inside(entry.source, paths[0]) for entry in parts):
             slots = parts[0].source[len(paths[0]) :].lstrip("."), target[len(paths[1]) :].lstrip(".")
             yield Candidate(
-                *("parameter", slots),
+                "parameter",
+                slots,
                 partial(_joined, parts),
                 partial(_of_parameter, target),
             )

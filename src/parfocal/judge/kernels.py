@@ -141,8 +141,13 @@ def _compiled_block(
     """``quick_block`` of float32 or bfloat16 numbers in one loop; ``x``, ``y``: as ``memory_of`` says."""
     found = (ctypes.c_double * 14)()
     library.parfocal_difference(
-        *(*x, *y, size),
-        *(tolerance.atol, tolerance.rtol, known, found),
+        *x,
+        *y,
+        size,
+        tolerance.atol,
+        tolerance.rtol,
+        known,
+        found,
     )
     largest, least, absolute, square, square_x, square_y, product = found[:7]
     low_x, high_x, low_y, high_y, relative, mismatched, place = found[7:]

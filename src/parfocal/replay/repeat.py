@@ -184,8 +184,14 @@ class Repeater:
                 wider = self.backend.widened() if wide else nullcontext()
                 with attributes_kept(self.backend, twin), wider:
                     self._follow(
-                        *(twin, self.trace.nodes[order], supply, see or _keeping(repeated)),
-                        *(on_op, inside, backward, listener),
+                        twin,
+                        self.trace.nodes[order],
+                        supply,
+                        see or _keeping(repeated),
+                        on_op,
+                        inside,
+                        backward,
+                        listener,
                     )
                 if backward:
                     self._add_parameter_gradients(twin, path, repeated)
@@ -230,7 +236,10 @@ class Repeater:
             (order - node.order, side, slot): said for (order, side, slot), said in self.script.words.items()
         }
         follower = ReplayFollower(
-            *(self.backend, ties, supply, report),
+            self.backend,
+            ties,
+            supply,
+            report,
             gradients=gradients,
             on_op=on_op,
             listener=listener,

@@ -328,7 +328,10 @@ def _ways(found: StackedSeries) -> Iterator[_Way]:
                 )
                 likely = not number and not unusual and not cost
                 yield _Way(
-                    *(4 * number + 2 * unusual + cost, cover, filled, chosen),
+                    4 * number + 2 * unusual + cost,
+                    cover,
+                    filled,
+                    chosen,
                     named=likely and (named or not shared) and _is_told_by_names(found, cover),
                 )
 

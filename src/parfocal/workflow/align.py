@@ -138,7 +138,11 @@ def align(
             if observation.has_more_than(limits_of(tolerance is not None)):
                 resume_collections()  # the search for causes runs the user's code over and over
             return report_of(
-                *(alignment, observation, differing, dropping, explain),
+                alignment,
+                observation,
+                differing,
+                dropping,
+                explain,
                 reproducing=reproducing,
                 made=made,
             )

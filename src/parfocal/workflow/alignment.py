@@ -134,8 +134,13 @@ class Alignment:
                 measures = ignored.judged(led.measures)
                 whole = [] if overlooked else ends.whole(measures, parameters)
                 yield Observation(
-                    *(ignored.judged_pairs(view.pairing), measures, parameters, whole),
-                    *(self._unfed(led, view), led.results.buffers, led.precise),
+                    ignored.judged_pairs(view.pairing),
+                    measures,
+                    parameters,
+                    whole,
+                    self._unfed(led, view),
+                    led.results.buffers,
+                    led.precise,
                     gradients=led.results.gradients,
                     overlooked=overlooked,
                     hidden=led.results.hidden,
@@ -215,7 +220,11 @@ class Alignment:
         paths.update({port: reference for reference, port in self.layers.items()})
         comparison = SideComparison(self.tolerance)
         witness = Witness(
-            *(theirs.backend, theirs.model, ledger, ours.trace, anchored_calls(paths, ours.trace)),
+            theirs.backend,
+            theirs.model,
+            ledger,
+            ours.trace,
+            anchored_calls(paths, ours.trace),
             comparison.judge,
             gradients=self.backward,
         )
@@ -317,7 +326,10 @@ class Alignment:
         collector = Collector(partners, self.tolerance)
         led = script if self.reference.loss is not None else weighted(script, port.trace)
         follower = ReplayFollower(
-            *(port.backend, led, ledger.supply, collector),
+            port.backend,
+            led,
+            ledger.supply,
+            collector,
             gradients=self.backward,
             kept=kept,
             unmoved=lying.unmoved,

@@ -109,7 +109,13 @@ class Dropping:
                 told.add(theirs.name)
                 yield Divergence(
                     "forward",
-                    *(ours.site, theirs.site, phrase("what is dropped"), None, NOTHING, float("inf"), OFF),
+                    ours.site,
+                    theirs.site,
+                    phrase("what is dropped"),
+                    None,
+                    NOTHING,
+                    float("inf"),
+                    OFF,
                     cause=self._rate_cause(ours, theirs),
                 )
 

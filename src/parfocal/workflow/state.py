@@ -71,7 +71,12 @@ def weight_differences(plan: Plan, reference: ModelSide, port: ModelSide) -> Ite
                 phrase("the weights differ before anything runs"),
                 cause=_untied(entry, elsewhere.twins(entry), ours, theirs, measured)
                 or weight_cause(
-                    *(entry.target, port.backend.name, observed, expected, floor, 1.0),
+                    entry.target,
+                    port.backend.name,
+                    observed,
+                    expected,
+                    floor,
+                    1.0,
                     elsewhere.like(entry, observed),
                 ),
             )

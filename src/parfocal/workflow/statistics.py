@@ -72,7 +72,9 @@ def judged(statistics: Iterable[Statistic], backend: Backend | None, limit: floa
 def _parted(each: Statistic, floor: Size, limit: float, backend: Backend | None) -> Divergence:
     comparison = compare_arrays(each.observed, each.expected, picture=True)
     cause = momentum_cause(
-        *(each.before, each.expected, each.observed),
+        each.before,
+        each.expected,
+        each.observed,
         (each.node, each.port_node),
         backend,
         (floor, limit),

@@ -44,7 +44,12 @@ LOSSES: dict[str, Table] = {
 RECIPES: dict[str, Recipe] = {
     "CrossEntropyLoss": recipe(
         "CrossEntropyLoss",
-        *("reduction", "ignore_index", "label_smoothing", "axis", "soft_label", "use_softmax"),
+        "reduction",
+        "ignore_index",
+        "label_smoothing",
+        "axis",
+        "soft_label",
+        "use_softmax",
         fixed=UNWEIGHTED,
     ),
     "SmoothL1Loss": recipe("SmoothL1Loss", "reduction", "is_huber", beta="delta"),

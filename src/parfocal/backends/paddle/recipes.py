@@ -30,7 +30,13 @@ def _padding(value: Any) -> Any:
 def _convolution(rank: int, name: str, *more: str) -> Recipe:
     return recipe(
         name,
-        *("in_channels", "out_channels", "kernel_size", "stride", "dilation", "groups", *more),
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+        "stride",
+        "dilation",
+        "groups",
+        *more,
         padding=Argument("padding", _padding),
         bias=absent("bias_attr"),
         channels_last=_layout(rank),
@@ -40,7 +46,8 @@ def _convolution(rank: int, name: str, *more: str) -> Recipe:
 def _batch_norm(rank: int) -> Recipe:
     return recipe(
         f"BatchNorm{rank}D",
-        *("num_features", "epsilon"),
+        "num_features",
+        "epsilon",
         momentum=_MOMENTUM,
         affine=absent("weight_attr", "bias_attr"),
         channels_last=_layout(rank),
@@ -54,7 +61,11 @@ def _average_pool(rank: int) -> Recipe:
     more = ("divisor_override",) if rank > 1 else ()
     return recipe(
         f"AvgPool{rank}D",
-        *("kernel_size", "stride", "padding", "ceil_mode", *more),
+        "kernel_size",
+        "stride",
+        "padding",
+        "ceil_mode",
+        *more,
         count_include_pad=Argument("exclusive", lambda value: not value),
     )
 
@@ -62,7 +73,9 @@ def _average_pool(rank: int) -> Recipe:
 def _recurrent(name: str, **more: Any) -> Recipe:
     return recipe(
         name,
-        *("input_size", "hidden_size", "dropout"),
+        "input_size",
+        "hidden_size",
+        "dropout",
         layers="num_layers",
         bidirectional=_DIRECTION,
         batch_first=_TIME_MAJOR,
@@ -74,7 +87,8 @@ def _recurrent(name: str, **more: Any) -> Recipe:
 def _transformer_layer(name: str) -> Recipe:
     return recipe(
         name,
-        *("dropout", "activation"),
+        "dropout",
+        "activation",
         model_size="d_model",
         num_heads="nhead",
         feedforward_size="dim_feedforward",
@@ -136,7 +150,8 @@ RECIPES: dict[str, Recipe] = {
         "InstanceNorm",
         lambda rank: recipe(
             f"InstanceNorm{rank}D",
-            *("num_features", "epsilon"),
+            "num_features",
+            "epsilon",
             affine=absent("weight_attr", "bias_attr"),
             momentum=_MOMENTUM,
             fixed={"track_running_stats": False},
@@ -144,13 +159,16 @@ RECIPES: dict[str, Recipe] = {
     ),
     "GroupNorm": recipe(
         "GroupNorm",
-        *("num_groups", "num_channels", "epsilon"),
+        "num_groups",
+        "num_channels",
+        "epsilon",
         affine=absent("weight_attr", "bias_attr"),
         channels_last=channel_format("NCHW", "NHWC"),
     ),
     "LayerNorm": recipe(
         "LayerNorm",
-        *("normalized_shape", "epsilon"),
+        "normalized_shape",
+        "epsilon",
         affine=absent("weight_attr"),
         bias=absent("bias_attr"),
     ),
@@ -161,7 +179,10 @@ RECIPES: dict[str, Recipe] = {
         "MaxPool",
         lambda rank: recipe(
             f"MaxPool{rank}D",
-            *("kernel_size", "stride", "padding", "ceil_mode"),
+            "kernel_size",
+            "stride",
+            "padding",
+            "ceil_mode",
             return_indices="return_mask",
             fixed={"dilation": (1,) * rank},
         ),
@@ -202,7 +223,9 @@ RECIPES: dict[str, Recipe] = {
     "GRUCell": _cell("GRUCell"),
     "MultiheadAttention": recipe(
         "MultiHeadAttention",
-        *("embed_dim", "num_heads", "dropout"),
+        "embed_dim",
+        "num_heads",
+        "dropout",
         key_size="kdim",
         value_size="vdim",
         bias=absent("bias_attr"),

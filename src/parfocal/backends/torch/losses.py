@@ -32,7 +32,9 @@ LOSSES: dict[str, Table] = {
 RECIPES: dict[str, Recipe] = {
     "CrossEntropyLoss": recipe(
         "CrossEntropyLoss",
-        *("reduction", "ignore_index", "label_smoothing"),
+        "reduction",
+        "ignore_index",
+        "label_smoothing",
         fixed={**UNWEIGHTED, "axis": 1},
     ),
     "SmoothL1Loss": recipe("SmoothL1Loss", "reduction", "beta", fixed={"is_huber": False}),

@@ -16,7 +16,14 @@ _CHANNELS_FIRST = {"channels_last": False}
 def _convolution(rank: int, name: str, *more: str) -> Recipe:
     return recipe(
         f"{name}{rank}d",
-        *("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias"),
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+        "stride",
+        "padding",
+        "dilation",
+        "groups",
+        "bias",
         *more,
         fixed=_CHANNELS_FIRST,
     )
@@ -25,7 +32,10 @@ def _convolution(rank: int, name: str, *more: str) -> Recipe:
 def _running_norm(rank: int, name: str, fixed: Mapping[str, Any]) -> Recipe:
     return recipe(
         f"{name}{rank}d",
-        *("num_features", "momentum", "affine", "track_running_stats"),
+        "num_features",
+        "momentum",
+        "affine",
+        "track_running_stats",
         epsilon="eps",
         fixed={**_CHANNELS_FIRST, **fixed},
     )
@@ -45,7 +55,10 @@ def _recurrent(name: str, *more: str, **renamed: Any) -> Recipe:
 def _transformer_layer(name: str) -> Recipe:
     return recipe(
         name,
-        *("dropout", "activation", "norm_first", "batch_first"),
+        "dropout",
+        "activation",
+        "norm_first",
+        "batch_first",
         model_size="d_model",
         num_heads="nhead",
         feedforward_size="dim_feedforward",
@@ -93,7 +106,12 @@ RECIPES: dict[str, Recipe] = {
         "MaxPool",
         lambda rank: recipe(
             f"MaxPool{rank}d",
-            *("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices"),
+            "kernel_size",
+            "stride",
+            "padding",
+            "dilation",
+            "ceil_mode",
+            "return_indices",
         ),
     ),
     **ranked("AvgPool", _average_pool),
@@ -101,7 +119,8 @@ RECIPES: dict[str, Recipe] = {
         "LPPool",
         lambda rank: recipe(
             f"LPPool{rank}d",
-            *("norm_type", "ceil_mode"),
+            "norm_type",
+            "ceil_mode",
             # of one axis it takes a number only
             kernel_size=Argument("kernel_size", short),
             stride=Argument("stride", short),
@@ -134,7 +153,11 @@ RECIPES: dict[str, Recipe] = {
     "GRUCell": _cell("GRUCell"),
     "MultiheadAttention": recipe(
         "MultiheadAttention",
-        *("embed_dim", "num_heads", "dropout", "bias", "batch_first"),
+        "embed_dim",
+        "num_heads",
+        "dropout",
+        "bias",
+        "batch_first",
         key_size="kdim",
         value_size="vdim",
         fixed={"boolean_mask": "drop"},
@@ -143,7 +166,9 @@ RECIPES: dict[str, Recipe] = {
     "TransformerDecoderLayer": _transformer_layer("TransformerDecoderLayer"),
     "Upsample": recipe(
         "Upsample",
-        *("size", "scale_factor", "mode"),
+        "size",
+        "scale_factor",
+        "mode",
         # nearest neighbours have no corners to align
         align_corners=Argument("align_corners", only=bool),
         fixed={"align_mode": 0},

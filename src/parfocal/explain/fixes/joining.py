@@ -46,7 +46,7 @@ def joined(fixes: Sequence[str]) -> FixLine | None:
         return None
     first, *others = lines
     also = tuple(other.patch for other in others)
-    return FixLine.of(*(replace(first.patch, also=also), [replace(each, also=also) for each in first.others]))
+    return FixLine.of(replace(first.patch, also=also), [replace(each, also=also) for each in first.others])
 
 
 def _of_one_statement(lines: Sequence[FixLine]) -> FixLine | None:

@@ -57,13 +57,19 @@ class Convention:
 
 CONVENTIONS = (
     Convention(
-        *("boolean_mask", _turned_round, _unchanged, "op.mask"),
+        "boolean_mask",
+        _turned_round,
+        _unchanged,
+        "op.mask",
         lambda values: phrase(
             "pass ~mask to {path} in {line}: True is to {wrong} there, in the reference to {right}", **values
         ),
     ),
     Convention(
-        *("batch_first", _swapped, _swapped, "config.other"),
+        "batch_first",
+        _swapped,
+        _swapped,
+        "config.other",
         lambda values: phrase(
             "swap axes 0 and 1 of what {path} takes and gives in {line}: it can only have "
             "batch_first = {wrong}",

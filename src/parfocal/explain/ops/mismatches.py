@@ -106,8 +106,13 @@ def _aside(comparison: OpComparison) -> Iterator[Mismatch]:
             if len(apart) == 1 and comparison.knows(mine.inputs[apart[0][0]]):
                 slot, other = apart[0]
                 yield Mismatch(
-                    *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
-                    *(comparison.port.maker(mine, slot), comparison.reference.maker(theirs, other)),
+                    mine.inputs[slot],
+                    theirs.inputs[other],
+                    mine,
+                    slot,
+                    theirs,
+                    comparison.port.maker(mine, slot),
+                    comparison.reference.maker(theirs, other),
                 )
 
 
@@ -154,8 +159,13 @@ def _further(
         ]
     for slot, other in unknown:
         yield Mismatch(
-            *(mine.inputs[slot], theirs.inputs[other], mine, slot, theirs),
-            *(comparison.port.maker(mine, slot), comparison.reference.maker(theirs, other)),
+            mine.inputs[slot],
+            theirs.inputs[other],
+            mine,
+            slot,
+            theirs,
+            comparison.port.maker(mine, slot),
+            comparison.reference.maker(theirs, other),
         )
 
 

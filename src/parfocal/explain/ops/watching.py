@@ -105,7 +105,10 @@ class Watcher:
         file, line = self._sites.find()
         taken, given = flatten_call(op.args, op.kwargs).leaves, flatten(op.output).leaves
         entry = Op(
-            *(len(self.log.ops), op.name, op.args, op.kwargs),
+            len(self.log.ops),
+            op.name,
+            op.args,
+            op.kwargs,
             inputs=dict(self._keys(taken)),
             outputs=dict(self._keys(given)),
             file=file,
@@ -134,7 +137,10 @@ class Watcher:
         if after == before:
             return
         entry = Op(
-            *(len(self.log.ops), "setitem", (whole, *view.args[1:], part), {}),
+            len(self.log.ops),
+            "setitem",
+            (whole, *view.args[1:], part),
+            {},
             inputs={"0": before, "value": writing.outputs["0"]},
             outputs={"0": after},
             file=writing.file,
@@ -199,7 +205,14 @@ class Watcher:
         leaves = flatten(given).leaves
         name = name_of_kind(node.kind) if node.framework_layer else node.kind
         entry = Op(
-            *(len(self.log.ops), name, (), {}, inputs, dict(self._keys(leaves)), file, line),
+            len(self.log.ops),
+            name,
+            (),
+            {},
+            inputs,
+            dict(self._keys(leaves)),
+            file,
+            line,
             path=node.path,
             call=order,
             bound=dict(node.settings),
@@ -263,8 +276,15 @@ class Watcher:
                 called = caller.f_code.co_filename, span_of(caller)
                 self.log.returns.append(
                     Return(
-                        *(moment, tensor, name, frame.f_lineno, through),
-                        *(self._tensors(frame), called, self._tensors(caller), given is tensor),
+                        moment,
+                        tensor,
+                        name,
+                        frame.f_lineno,
+                        through,
+                        self._tensors(frame),
+                        called,
+                        self._tensors(caller),
+                        given is tensor,
                     )
                 )
 

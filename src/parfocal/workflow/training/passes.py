@@ -270,8 +270,12 @@ class Passes:
             )
             if verdict.wrong:
                 self._report(
-                    *("gradient", ("gradient", path), phrase("gradient of {path}", path=path)),
-                    *(observed, np.ascontiguousarray(expected), verdict),
+                    "gradient",
+                    ("gradient", path),
+                    phrase("gradient of {path}", path=path),
+                    observed,
+                    np.ascontiguousarray(expected),
+                    verdict,
                     inherited=inherited,
                 )
 
@@ -286,15 +290,13 @@ class Passes:
         self.found.add(
             ("gradient", path),
             Divergence(
-                *(
-                    "gradient",
-                    *self.sites(),
-                    phrase("gradient of {path}", path=path),
-                    None,
-                    noise,
-                    math.inf,
-                    message,
-                ),
+                "gradient",
+                *self.sites(),
+                phrase("gradient of {path}", path=path),
+                None,
+                noise,
+                math.inf,
+                message,
                 step=self.step,
             ),
         )

@@ -239,7 +239,7 @@ def make_sides(
     for number, (words, model) in enumerate(zip(SIDES, models, strict=True)):
         backend = registry.of_model(model, side_name(words))
         side = TrainingSide(
-            *(words, backend, model, losses[number]), clip=clips[number], accumulate=counts[number]
+            words, backend, model, losses[number], clip=clips[number], accumulate=counts[number]
         )
         side.refresh()
         sides.append(side)
