@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from parfocal.cli.accept import SPELLING, print_verification, write_difference_log
+from parfocal.judge.verdict import SIDES
 from parfocal.phrases import phrase, said
 from parfocal.workflow.acceptance.layout import Spelling
 
@@ -47,10 +48,7 @@ def export(
         write_log=write_difference_log,
         texts={},
         facts={
-            "versions": {
-                side: dict(header.versions)
-                for side, header in zip(("reference", "port"), headers, strict=True)
-            },
+            "versions": {side: dict(header.versions) for side, header in zip(SIDES, headers, strict=True)},
             "commands": [list(header.command) for header in headers],
             "spelling": spelling.value,
             "partial": bool(missing),

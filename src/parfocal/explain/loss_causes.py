@@ -29,7 +29,7 @@ from parfocal.explain.loss_formulas import (
 )
 from parfocal.explain.metric_formulas import is_dense, without_label
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
+from parfocal.judge.verdict import SIDES, Cause, Claim, Grounds, ProvenBy
 from parfocal.phrases import phrase
 
 CLOSE = limits.causes.FITTED.value
@@ -314,10 +314,7 @@ def _without(label: int, inputs: Arrays) -> Arrays | None:
 
 
 def _smoothing(losses: LossPair) -> Iterator[LossClaim]:
-    found = [
-        identify_smoothing([(s.inputs, getattr(s, side)) for s in losses.samples])
-        for side in ("reference", "port")
-    ]
+    found = [identify_smoothing([(s.inputs, getattr(s, side)) for s in losses.samples]) for side in SIDES]
     if None not in found and not near(*found):
         shares = [rounded(float(each or 0.0), 0.0) for each in found]
         right, wrong = map(number, shares)
@@ -441,8 +438,7 @@ def _curved(losses: LossPair) -> Iterator[LossClaim]:
 
 def _distances(losses: LossPair) -> tuple[Distance | None, Distance | None]:
     ours, theirs = (
-        identify_distance([(s.inputs, getattr(s, side)) for s in losses.samples])
-        for side in ("reference", "port")
+        identify_distance([(s.inputs, getattr(s, side)) for s in losses.samples]) for side in SIDES
     )
     return ours, theirs
 

@@ -21,7 +21,7 @@ from parfocal.explain.metric_formulas import FORMULAS, TOP_K, is_dense, without_
 from parfocal.explain.sample_values import bits_of
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
-from parfocal.judge.verdict import Cause, Claim, ProvenBy, side_name
+from parfocal.judge.verdict import SIDES, Cause, Claim, ProvenBy, side_name
 from parfocal.phrases import phrase
 
 ROUNDING = limits.causes.FEW_ROUNDINGS.value * EPSILON["float32"]
@@ -134,7 +134,7 @@ def _factor(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
 
 def _formula(metrics: MetricPair, limit: float) -> Iterator[MetricClaim]:
     """Both sides are well-known metrics, and not the same one."""
-    ours, theirs = (_known_metric(metrics, side, limit) for side in ("reference", "port"))
+    ours, theirs = (_known_metric(metrics, side, limit) for side in SIDES)
     if ours is None or theirs is None or ours.name == theirs.name:
         return
     code = "metric.topk" if TOP_K.keys() & {ours.name, theirs.name} else "metric.value"

@@ -24,7 +24,7 @@ from parfocal.explain.reproducing import ExtractedLayer
 from parfocal.explain.scripting import Kind, Rebuilding, Watched, is_inside
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, coarser, difference, size_of
-from parfocal.judge.verdict import Divergence
+from parfocal.judge.verdict import SIDES, Divergence
 from parfocal.replay.follow import Direction, InputOrOutput
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.repeat import Repeater, RepeatResult, ReplayScript
@@ -62,7 +62,7 @@ def rebuilding(
     made = Rebuilding(
         sides,
         {side: _modes(repeater, call) for side, repeater, call in _both(case, calls)},
-        dict(zip(("reference", "port"), case.buffers, strict=True)),
+        dict(zip(SIDES, case.buffers, strict=True)),
         watched,
         arrays,
         LIMIT,

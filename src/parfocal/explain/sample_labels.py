@@ -14,11 +14,10 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import some
 from parfocal.explain.sample_values import ROUNDING, Moved, Pairs, farthest
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, side_name
+from parfocal.judge.verdict import SIDES, Cause, Claim, Grounds, ProvenBy, side_name
 from parfocal.phrases import phrase
 
 FEWEST = limits.causes.LABELS_FEWEST.value
-SIDES = "reference", "port"
 
 
 def label_cause(pairs: Pairs) -> Cause | None:

@@ -23,11 +23,10 @@ from parfocal.explain.reproducing import (
     imports,
     places,
 )
-from parfocal.judge.verdict import Divergence
+from parfocal.judge.verdict import SIDES, Divergence
 from parfocal.phrases import phrase
 
 Kind = Literal["output", "input", "parameter"]
-SIDES = ("reference", "port")
 ABOUT = """Builds both models, runs {reference} and {port} with the weights and inputs of the
 comparison, compares the {what}, and fails until the port is mended: take the mark of a
 comment from the line with the fix, or make it in the port's source where it says so."""

@@ -23,7 +23,8 @@ PHASES = (
     *("lr", "data", "metric", "init"),
 )
 
-_MODELS = {"reference": phrase("reference"), "port": phrase("port")}
+SIDES = ("reference", "port")
+_MODELS = dict(zip(SIDES, (phrase("reference"), phrase("port")), strict=True))
 _SIDES = {"input": phrase("input"), "output": phrase("output")}
 
 

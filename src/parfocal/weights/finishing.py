@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
 
-from parfocal.judge.verdict import side_name
+from parfocal.judge.verdict import SIDES, side_name
 from parfocal.phrases import joined, phrase
 from parfocal.weights.choices import Choice
 from parfocal.weights.crossing import exchanges
@@ -172,7 +172,7 @@ def _order_notes(choices: Sequence[Choice], copied: Set[str]) -> list[str]:
 
 def _counter_notes(contents: tuple[SideContents, SideContents]) -> list[str]:
     notes = []
-    for side, words in zip(contents, ("reference", "port"), strict=True):
+    for side, words in zip(contents, SIDES, strict=True):
         count = sum(tensor.name in COUNTERS for tensor in side.stored)
         if count:
             counters = phrase("1 counter") if count == 1 else phrase("{count} counters", count=count)

@@ -21,7 +21,7 @@ from parfocal.collecting import full_collections_put_off
 from parfocal.errors import InputError, TransferError
 from parfocal.inputs import arguments, split
 from parfocal.judge import limits
-from parfocal.judge.verdict import side_name
+from parfocal.judge.verdict import SIDES, side_name
 from parfocal.phrases import phrase
 from parfocal.weights import ruling, views
 from parfocal.weights.assignment import surplus
@@ -252,7 +252,7 @@ def _arguments(work: _Work, number: int) -> Any:
 
 def _apply_plan(work: _Work, plan: Plan, partial: bool) -> Plan:
     hint = phrase("paths are those of the model's state, e.g. layer1.0.conv1.weight")
-    check_entries(plan.entries, work.contents, ("reference", "port"), hint)
+    check_entries(plan.entries, work.contents, SIDES, hint)
     found = check_coverage(plan, work.contents)
     if not found.complete and not partial:
         raise _failure(found, with_inputs=False)

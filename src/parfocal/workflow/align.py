@@ -27,7 +27,7 @@ from parfocal.inputs import arguments, check_names, split
 from parfocal.judge import limits
 from parfocal.judge.floors import EPSILON
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import side_name
+from parfocal.judge.verdict import SIDES, side_name
 from parfocal.phrases import phrase
 from parfocal.replay.ledger import parse_amount
 from parfocal.report.report import Report
@@ -166,7 +166,7 @@ def _refuse_single_ops(level: str) -> None:
 
 def _without_values(*models: Any) -> InputError | None:
     """The weights that have no values yet, where that is why the model cannot be used."""
-    for words, model in zip(("reference", "port"), models, strict=True):
+    for words, model in zip(SIDES, models, strict=True):
         backend = registry.of(model)
         empty = [each.path for each in backend.state(model) if backend.device(each.value) == "meta"]
         if empty:
@@ -245,9 +245,7 @@ def _check_explain(explain: Any) -> None:
 def _sides(reference: Any, port: Any, inputs: Any, loss: Any, backward: bool) -> tuple[ModelSide, ModelSide]:
     losses: Sequence[Loss | None] = loss if isinstance(loss, tuple) else (loss, loss)
     sides = []
-    for model, given, own_loss, words in zip(
-        (reference, port), split(inputs), losses, ("reference", "port"), strict=True
-    ):
+    for model, given, own_loss, words in zip((reference, port), split(inputs), losses, SIDES, strict=True):
         backend = registry.of_model(model, side_name(words))
         check_names(given, model, side_name(words))
         sides.append(ModelSide(words, backend, model, _maker(backend, given, backward), own_loss))

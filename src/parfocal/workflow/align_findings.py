@@ -11,7 +11,7 @@ from parfocal.attribution.observation import Observation
 from parfocal.brief import some
 from parfocal.explain.causes import line as line_name
 from parfocal.judge.tolerance import Tolerance
-from parfocal.judge.verdict import Finding, PairResult, RelativeError, Site, side_name, tensor_words
+from parfocal.judge.verdict import SIDES, Finding, PairResult, RelativeError, Site, side_name, tensor_words
 from parfocal.matching.values import distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Trace
@@ -174,7 +174,7 @@ def _division_message(group: list[Division], port: Trace) -> str:
             "{what} differs, and the code behind it makes up for it: compared where the two meet again",
             what=what,
         )
-    has, across = ("reference", "port") if first.made_by_port else ("port", "reference")
+    has, across = SIDES if first.made_by_port else SIDES[::-1]
     known = first.meeting
     line = "" if known.file is None else f" ({line_name(known)})"
     return phrase(

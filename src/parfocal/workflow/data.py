@@ -19,7 +19,7 @@ from parfocal.explain.samples import cause_of
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Claim, Divergence, Finding, Grounds, ProvenBy, side_name
+from parfocal.judge.verdict import SIDES, Claim, Divergence, Finding, Grounds, ProvenBy, side_name
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
@@ -33,7 +33,6 @@ from parfocal.workflow.step_settings import leaves_open, setting_causes
 
 LIMIT = limits.verdicts.COMPUTED_ONCE.value
 FEWEST_OF_A_CLASS = limits.causes.SORTED_FEWEST.value
-SIDES = ("reference", "port")
 
 
 def compare_data(reference: Any, port: Any, *, samples: int | None = None) -> Report:
@@ -142,7 +141,7 @@ def _length(sides: Streams, reading: DataReading, samples: int | None) -> list[D
         )
         fewer = 0 if counts[0] < counts[1] else 1
         batch = reading.batch(1 - fewer)
-        side = ("reference", "port")[fewer]
+        side = SIDES[fewer]
         fix, message, left = phrase("give both sides the same files and splits"), what, np.inf
         if batch and counts[1 - fewer] - counts[fewer] == counts[1 - fewer] % batch:
             message = phrase(

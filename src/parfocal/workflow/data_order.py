@@ -12,7 +12,17 @@ from parfocal.brief import some
 from parfocal.explain.sample_values import apart
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
-from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Grounds, ProvenBy, Site, side_name
+from parfocal.judge.verdict import (
+    SIDES,
+    Cause,
+    Claim,
+    Divergence,
+    Finding,
+    Grounds,
+    ProvenBy,
+    Site,
+    side_name,
+)
 from parfocal.phrases import phrase
 from parfocal.workflow.data_reading import DataReading, Streams
 from parfocal.workflow.sample_order import find_common, find_order, in_words, signature
@@ -38,7 +48,7 @@ def judge_order(sides: Streams, reading: DataReading) -> list[Divergence]:
     shuffled = [_shuffles(side) for side in sides]
     message = phrase("the port gives the reference's samples {how}", how=how)
     if shuffled[0] != shuffled[1]:
-        moving, still = ("reference", "port") if shuffled[0] else ("port", "reference")
+        moving, still = SIDES if shuffled[0] else SIDES[::-1]
         message += phrase(
             ": the {moving} shuffles, the {still} does not", moving=side_name(moving), still=side_name(still)
         )
@@ -62,7 +72,7 @@ def judge_shuffling(sides: Streams, shuffles: tuple[bool, bool]) -> list[Diverge
     """Of loaders whose samples cannot be found again: whether only one of them shuffles."""
     if shuffles[0] == shuffles[1]:
         return []
-    moving, still = ("reference", "port") if shuffles[0] else ("port", "reference")
+    moving, still = SIDES if shuffles[0] else SIDES[::-1]
     message = phrase(
         "the {moving} shuffles, the {still} does not", moving=side_name(moving), still=side_name(still)
     )

@@ -18,7 +18,7 @@ from parfocal.inputs import leaves, owner_of
 from parfocal.judge import limits
 from parfocal.judge.floors import Size
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Claim, Divergence, Grounds, Site, side_name
+from parfocal.judge.verdict import SIDES, Cause, Claim, Divergence, Grounds, Site, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, Coverage, LeftOut, Reason
 from parfocal.report.report import Report
@@ -41,7 +41,7 @@ def compare_metric(reference: Function, port: Function, predictions: Any, labels
             phrase("a metric compared with itself is always the same"), hint=phrase("pass two metrics")
         )
     names = [getattr(each, "__name__", type(each).__name__) for each in (reference, port)]
-    for side, function, name in zip(("reference", "port"), (reference, port), names, strict=True):
+    for side, function, name in zip(SIDES, (reference, port), names, strict=True):
         if not callable(function):
             raise InputError(
                 phrase("the {side}'s metric, a {name}, cannot be called", side=side_name(side), name=name),

@@ -29,7 +29,7 @@ from parfocal.explain.sample_values import Pairs, apart
 from parfocal.explain.samples import cause_of
 from parfocal.judge import limits
 from parfocal.judge.exchangeable import ExchangeTest, exchange_test
-from parfocal.judge.verdict import Cause, Claim, Grounds, side_name
+from parfocal.judge.verdict import SIDES, Cause, Claim, Grounds, side_name
 from parfocal.phrases import joined, phrase
 from parfocal.workflow.random_samples import FLIPS, Coin, RandomSide, flipped
 from parfocal.workflow.step_settings import leaves_open, setting_causes
@@ -39,7 +39,6 @@ SHARED = limits.verdicts.SHARED_ALIKE.value
 SAME_PICTURE = limits.causes.ALIKE_PICTURES.value
 LIKELY = limits.verdicts.RANDOM_EXPLAINED.value
 SAME_SHARE = limits.verdicts.SAME_PROBABILITY.value
-SIDES = ("reference", "port")
 Sides = tuple[RandomSide, RandomSide]
 
 STEPS: dict[str, str] = {

@@ -20,8 +20,8 @@ from parfocal.explain.reproducing import (
     docstring,
     imports,
 )
-from parfocal.explain.scripting import SIDES, built, commented, spelled
-from parfocal.judge.verdict import Divergence
+from parfocal.explain.scripting import built, commented, spelled
+from parfocal.judge.verdict import SIDES, Divergence
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 from parfocal.weights import views

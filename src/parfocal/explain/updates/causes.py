@@ -15,7 +15,7 @@ from parfocal.explain.updates.settings import code_of, differences, same
 from parfocal.explain.updates.solving import SideUpdate, UpdateEvidence, get, solve, with_settings
 from parfocal.explain.updates.writing import PortParameter, SettingChange, Written, places_of, to_write
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, side_name
+from parfocal.judge.verdict import SIDES, Cause, Claim, Grounds, ProvenBy, side_name
 from parfocal.phrases import phrase
 
 EFFECT = limits.causes.UPDATE_EFFECT.value
@@ -59,7 +59,7 @@ def _as_said(update: SideUpdate) -> bool:
 
 def _left_out(wrong: Sequence[UpdateEvidence]) -> tuple[Cause, list[UpdateEvidence]] | None:
     """Parameters that only one side moves, though its rule would move them too, as a cause."""
-    for side, other in (("port", "reference"), ("reference", "port")):
+    for side, other in (SIDES[::-1], SIDES):
         unmoved = [
             each
             for each in wrong

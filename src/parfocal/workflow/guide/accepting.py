@@ -13,6 +13,7 @@ import numpy as np
 from parfocal import __version__
 from parfocal.brief import some
 from parfocal.errors import InputError
+from parfocal.judge.verdict import SIDES
 from parfocal.phrases import joined, phrase, said
 from parfocal.workflow.acceptance.layout import BY_CHANCE, STATED, WITHIN, Spelling
 from parfocal.workflow.acceptance.writing import CheckpointValues, WriteLog, write_folder
@@ -89,7 +90,7 @@ def _words(checkpoint: CheckpointState) -> str:
 def _values(project: Project, checked: CheckedProject, checkpoint: str) -> CheckpointValues:
     step = next(each for each in STEPS if each.checkpoint == checkpoint and each.writes)
     result = next(each for each in checked.results if each.name == step.name)
-    ours, theirs = (take(project.folder / result.values[side]) for side in ("reference", "port"))
+    ours, theirs = (take(project.folder / result.values[side]) for side in SIDES)
     return CheckpointValues(checkpoint, ours, theirs)
 
 

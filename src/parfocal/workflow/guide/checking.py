@@ -11,6 +11,7 @@ from typing import Any
 
 from parfocal.brief import some
 from parfocal.errors import InputError, ParfocalError
+from parfocal.judge.verdict import SIDES
 from parfocal.phrases import joined, phrase
 from parfocal.report.coverage import NOUNS
 from parfocal.workflow.acceptance.layout import CHECKPOINTS
@@ -20,7 +21,7 @@ from parfocal.workflow.guide.judging import generate_inputs
 from parfocal.workflow.guide.opened_files import OpenedFiles
 from parfocal.workflow.guide.processes import JobError, SideError, Workers
 from parfocal.workflow.guide.running_step import CommonBasis, JudgedStep, RunningStep
-from parfocal.workflow.guide.settings import SIDES, Project
+from parfocal.workflow.guide.settings import Project
 from parfocal.workflow.guide.state import (
     STATUS_WORDS,
     StepResult,

@@ -13,6 +13,7 @@ from typing import Any
 
 from safetensors.numpy import save_file
 
+from parfocal.judge.verdict import SIDES
 from parfocal.report.report import Report
 from parfocal.workflow.align import align
 from parfocal.workflow.guide.jobs import Given, load_checkpoint, loss_function
@@ -44,7 +45,7 @@ def align_models(both: Both, given: Given) -> Report:
 
 def compare_losses(both: Both, given: Given) -> Report:
     """The losses of the same output and label, where both have it in the same parts."""
-    ours, theirs = (tuple(take(given[name])) for name in ("reference", "port"))
+    ours, theirs = (tuple(take(given[name])) for name in SIDES)
     alike = [each.shape for each in ours] == [each.shape for each in theirs]
     functions = [loss_function(side) for side in both]
     return judge_losses(functions[0], functions[1], ours, ours if alike else theirs, alike)

@@ -19,7 +19,7 @@ from parfocal.explain.initialisers import Fans
 from parfocal.explain.loss_causes import Arrays
 from parfocal.judge import limits
 from parfocal.judge.floors import rounding_score
-from parfocal.judge.verdict import side_name
+from parfocal.judge.verdict import SIDES, side_name
 from parfocal.phrases import phrase
 from parfocal.weights.plan import Plan
 from parfocal.workflow.acceptance.problems import within_rounding
@@ -28,7 +28,7 @@ from parfocal.workflow.data import compare_streams
 from parfocal.workflow.guide.data_facts import DataFacts, FactMismatch, judge_facts, stated_words
 from parfocal.workflow.guide.processes import JobError
 from parfocal.workflow.guide.running_step import JudgedStep, RunningStep, Told
-from parfocal.workflow.guide.settings import SIDES, Project
+from parfocal.workflow.guide.settings import Project
 from parfocal.workflow.guide.side import shared_inputs
 from parfocal.workflow.guide.values import keep, named_arrays, named_outputs, take
 from parfocal.workflow.initialisation import InitialValues, compare_initial_values

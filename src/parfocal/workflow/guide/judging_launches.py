@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from parfocal.judge.verdict import Divergence
+from parfocal.judge.verdict import SIDES, Divergence
 from parfocal.phrases import phrase
 from parfocal.report.report import Report
 from parfocal.workflow.guide.reports import problem_of, told_report
 from parfocal.workflow.guide.running_step import JudgedStep, RunningStep, Told
-from parfocal.workflow.guide.settings import SIDES
 from parfocal.workflow.recorded_runs.comparing import compare
 
 

@@ -16,12 +16,13 @@ import numpy as np
 from parfocal.brief import some
 from parfocal.errors import EmptyComparisonError
 from parfocal.judge.chance import Parts
+from parfocal.judge.verdict import SIDES
 from parfocal.phrases import phrase
 from parfocal.report.report import Curve
 from parfocal.workflow.guide.metric_parts import SHARES
 from parfocal.workflow.guide.reports import problem_of
 from parfocal.workflow.guide.running_step import JudgedStep, RunningStep, Told
-from parfocal.workflow.guide.settings import SIDES, Project
+from parfocal.workflow.guide.settings import Project
 from parfocal.workflow.guide.values import take
 from parfocal.workflow.recorded_runs.comparing import compare
 from parfocal.workflow.trained_results import (

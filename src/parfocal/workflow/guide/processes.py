@@ -22,11 +22,11 @@ from typing import Any
 
 from parfocal.backends import registry
 from parfocal.errors import InputError, MissingFrameworkError, ParfocalError
-from parfocal.judge.verdict import side_name
+from parfocal.judge.verdict import SIDES, side_name
 from parfocal.phrases import joined, phrase
 from parfocal.workflow.guide.messages import unpack
 from parfocal.workflow.guide.opened_files import VARIABLE, OpenedFiles, read_log
-from parfocal.workflow.guide.settings import SIDES, Project, SideSettings
+from parfocal.workflow.guide.settings import Project, SideSettings
 
 LAST_LINES = 30  # a framework's own words about a crash are a dozen
 STARTING = 120.0  # seconds in which an interpreter must answer at all
@@ -258,7 +258,7 @@ class Workers:
             if side.framework not in self.versions[side.name]["frameworks"]:
                 raise _lacking(side, python)
         if same and self.project.together:
-            worker = Worker(self.project, ("reference", "port"), pythons[0])
+            worker = Worker(self.project, SIDES, pythons[0])
             self.joint = worker
             self.apart = {side.name: worker for side in self.project.sides}
         else:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from parfocal.judge.verdict import SIDES
 from parfocal.report.report import Report
 from parfocal.run.storage import write_atomically
 from parfocal.workflow.guide.messages import pack, unpack
 from parfocal.workflow.guide.processes import BOTH, Workers
 from parfocal.workflow.guide.reports import told_report
-from parfocal.workflow.guide.settings import SIDES, Project
+from parfocal.workflow.guide.settings import Project
 from parfocal.workflow.guide.state import Store
 
 Told = dict[str, Any]  # a report, as ``told_report`` gives it

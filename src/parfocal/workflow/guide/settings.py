@@ -16,6 +16,7 @@ from parfocal.backends import registry
 from parfocal.brief import brief
 from parfocal.errors import InputError
 from parfocal.judge import limits
+from parfocal.judge.verdict import SIDES
 from parfocal.phrases import joined, phrase
 from parfocal.run.storage import storage_errors
 from parfocal.workflow.guide.data_facts import ANY, DataFacts
@@ -27,7 +28,6 @@ else:
 
 TELLING_RUNS = limits.verdicts.TELLING_RUNS.value
 FILE = "parfocal.toml"
-SIDES = ("reference", "port")
 WEIGHTS = "weights"  # one checkpoint for both of the following
 CHECKPOINT_KEYS = (WEIGHTS, "published", "initial")  # of the reference
 FACTORIES = (

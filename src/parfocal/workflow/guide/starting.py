@@ -12,10 +12,10 @@ from pathlib import Path
 
 from parfocal.backends import registry
 from parfocal.errors import InputError
-from parfocal.judge.verdict import side_name
+from parfocal.judge.verdict import SIDES, side_name
 from parfocal.phrases import Phrase, phrase, said
 from parfocal.run.storage import storage_errors, write_atomically
-from parfocal.workflow.guide.settings import FACTORIES, FILE, SIDES
+from parfocal.workflow.guide.settings import FACTORIES, FILE
 from parfocal.workflow.input_descriptions import make_inputs
 
 ADAPTERS = {side: f"{side}_side.py" for side in SIDES}

@@ -13,14 +13,13 @@ import numpy as np
 
 from parfocal.backends.protocol import Array
 from parfocal.judge.floors import EPSILON, NOTHING, Size
-from parfocal.judge.verdict import Claim, Divergence, Finding, Grounds
+from parfocal.judge.verdict import Claim, Divergence, Finding, Grounds, side_name
 from parfocal.phrases import phrase
 from parfocal.report.coverage import Compared, LeftOut, Reason
 from parfocal.workflow.recorded_runs.call_errors import GIVEN, JUMP, CallErrors
 from parfocal.workflow.recorded_runs.forward import inherited_from
 from parfocal.workflow.recorded_runs.gathering import DerivedTensors
 from parfocal.workflow.recorded_runs.pair import NOTHING_FOUND, StageOutcome, StepPair
-from parfocal.workflow.recorded_runs.rank_drift import SIDES
 from parfocal.workflow.recorded_runs.steps import BeforeAndAfter, RecordedStep
 from parfocal.workflow.recorded_runs.weights import COPY, DIFFERENT
 from parfocal.workflow.statistics import Statistic, judged
@@ -63,7 +62,7 @@ def _broadcast(pair: StepPair) -> tuple[list[Divergence], list[Finding]] | None:
                 "at every step all ranks of the {side} begin with the buffers of rank 0, those of the "
                 "other side "
                 "with their own: the running statistics of rank {rank} differ, not those of rank 0",
-                side=SIDES[name],
+                side=side_name(name),
                 rank=side.rank,
             )
             return [], [*findings, Finding("dist.rank", message)]

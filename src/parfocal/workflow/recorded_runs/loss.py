@@ -9,7 +9,7 @@ from parfocal.explain.causes import rounded
 from parfocal.explain.loss_causes import offset_claim
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, Size
-from parfocal.judge.verdict import Cause, Claim, Divergence, ProvenBy, side_name
+from parfocal.judge.verdict import SIDES, Cause, Claim, Divergence, ProvenBy, side_name
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData, Value
 from parfocal.report.coverage import Compared, LeftOut, Reason
@@ -88,7 +88,7 @@ def _explain(pair: StepPair, ours: float, theirs: float, diverged: bool) -> Caus
     by_ranks = loss_scale_cause(pair, ratio) or loss_share_cause(pair, ours, theirs)
     if by_ranks is not None:
         return by_ranks
-    larger, smaller = ("port", "reference") if abs(ratio) > 1 else ("reference", "port")
+    larger, smaller = SIDES[::-1] if abs(ratio) > 1 else SIDES
     times = max(abs(ratio), 1 / abs(ratio))
     for count, meaning in _counts(pair):
         if count > 1 and abs(times / count - 1) < WHOLE and ratio > 0:

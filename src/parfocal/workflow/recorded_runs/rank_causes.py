@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Proof, ProvenBy
+from parfocal.judge.verdict import Cause, Claim, Proof, ProvenBy, side_name
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.gathering import batch_of
 from parfocal.workflow.recorded_runs.pair import StepPair, Vector
 from parfocal.workflow.recorded_runs.parameters import ParameterTie, arrangement_of
-from parfocal.workflow.recorded_runs.rank_drift import SIDES, drift_cause, drifts_of
+from parfocal.workflow.recorded_runs.rank_drift import drift_cause, drifts_of
 from parfocal.workflow.recorded_runs.steps import RecordedStep, Reduction
 from parfocal.workflow.recorded_runs.vectors import project_pair, unlike
 
@@ -91,7 +91,7 @@ def loss_share_cause(pair: StepPair, ours: float, theirs: float) -> Cause | None
                 "the ranks of the {side} have {counts} samples and weigh the same: the loss is a mean of "
                 "their "
                 "means, not over all samples",
-                side=SIDES[name],
+                side=side_name(name),
                 counts=", ".join(map(str, sizes)),
             )
             fix = phrase("give all ranks equally many samples: fill up or drop the last ones")
@@ -126,9 +126,9 @@ def reduction_cause(pair: StepPair, factor: float | None = None, proof: Proof | 
                 "the gradients of the {side} are each rank's own: they are not reduced over the ranks; "
                 "their mean "
                 "over the {ranks} ranks is what the {other} uses",
-                side=SIDES[name],
+                side=side_name(name),
                 ranks=ranks,
-                other=SIDES[other],
+                other=side_name(other),
             )
             return Cause("dist.reduction", message, fix, averaged)
     if factor is None or proof is None or not is_rank_count(factor, pair):

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds
+from parfocal.judge.verdict import Cause, Claim, Grounds, side_name
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 from parfocal.workflow.recorded_runs.vectors import projected
 
 APART = limits.recorded.RANKS_SHARE.value
 DRIFTED = "dist.rank"
-SIDES = {"reference": phrase("reference"), "port": phrase("port")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,6 @@ def told_drift(side: str, drift: Drift) -> str:
         "have drifted apart",
         parameter=drift.path,
         rank=drift.rank,
-        side=SIDES[side],
+        side=side_name(side),
         share=f"{drift.error:.3g}",
     )

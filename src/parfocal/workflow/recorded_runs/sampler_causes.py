@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, side_name
 from parfocal.matching.values import SAME, distance
 from parfocal.phrases import phrase
 from parfocal.replay.trace import TensorData
 from parfocal.workflow.recorded_runs.gathering import fingerprint_of_all
 from parfocal.workflow.recorded_runs.pair import StepPair
 from parfocal.workflow.recorded_runs.rank_causes import is_rank_count, ranks_of
-from parfocal.workflow.recorded_runs.rank_drift import SIDES
 from parfocal.workflow.recorded_runs.steps import RecordedStep
 
 MOSTLY = limits.recorded.SHARED_SAMPLES.value
@@ -80,7 +79,7 @@ def _overlap(pair: StepPair, name: str, shared: str, count: int) -> Cause:
     message = phrase(
         "all ranks of the {side} read the same samples: {shared} of the {count} of step {step} are on "
         "every rank",
-        side=SIDES[name],
+        side=side_name(name),
         shared=shared,
         count=count,
         step=pair.step,

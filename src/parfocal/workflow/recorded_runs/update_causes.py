@@ -16,7 +16,7 @@ import numpy as np
 
 from parfocal.brief import some
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, side_name
+from parfocal.judge.verdict import SIDES, Cause, Claim, Grounds, ProvenBy, side_name
 from parfocal.phrases import phrase
 from parfocal.workflow.recorded_runs.pair import StepPair, Vector
 from parfocal.workflow.recorded_runs.parameters import ParameterTie
@@ -116,7 +116,7 @@ def _as_set(setting: DifferingSetting) -> Cause:
 
 def _frozen(evidence: Sequence[RecordedUpdate]) -> Cause | None:
     """Parameters that only one side moves."""
-    for side, other in (("port", "reference"), ("reference", "port")):
+    for side, other in (SIDES[::-1], SIDES):
         still = [
             each.tie.name
             for each in evidence
@@ -222,7 +222,7 @@ def _by_decay(pair: StepPair, evidence: Sequence[RecordedUpdate]) -> Cause | Non
         return None
     rate = pair.reference.end.learning_rate if pair.reference.end is not None else None
     amount = phrase(": a weight decay of {abs} more", abs=f"{abs(factor) / rate:.4g}") if rate else ""
-    side, other = ("reference", "port") if factor > 0 else ("port", "reference")
+    side, other = SIDES if factor > 0 else SIDES[::-1]
     message = phrase(
         "the updates differ by {abs} of the weights: the {side} shrinks them more{amount}, the "
         "{other} does not",

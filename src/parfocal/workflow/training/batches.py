@@ -13,11 +13,10 @@ from parfocal.backends.protocol import Array
 from parfocal.brief import brief
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.inputs import Sides, leaves, split
-from parfocal.judge.verdict import side_name
+from parfocal.judge.verdict import SIDES, side_name
 from parfocal.phrases import phrase
 
 LABELS = ("label", "labels", "target", "targets", "y")  # entries of a dict that are no input
-SIDES = ("reference", "port")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from parfocal.capture.nested_values import flatten, replace
 from parfocal.errors import EmptyComparisonError, InputError
 from parfocal.inputs import arguments, convert
 from parfocal.judge.floors import EPSILON
-from parfocal.judge.verdict import side_name
+from parfocal.judge.verdict import SIDES, side_name
 from parfocal.phrases import phrase
 from parfocal.replay.user_errors import INPUTS_HINT, telling
-from parfocal.workflow.training.batches import SIDES, Batch
+from parfocal.workflow.training.batches import Batch
 
 Arrays = dict[str, Array]
 PLAIN = (bool, int, float, type(None))
