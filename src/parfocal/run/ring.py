@@ -3,6 +3,9 @@
 Tensor bytes wait in them until they are written to their segment. The slots are a shared
 mapping of a file in the Run's folder, so a process killed at any moment leaves them behind;
 the file's first page says which bytes of which segment each slot holds.
+
+Without them, by one write after the other, a full recording of ResNet-50 takes 2.9 times the processor
+time of the bare passes instead of 1.45 (``python -m benchmarks.recording --cpu``, on one busy machine).
 """
 
 from __future__ import annotations
