@@ -237,7 +237,7 @@ def inverting(spot: SourceSpot, slot: str) -> Patch | None:
 
 
 def _revalued(spot: SourceSpot, node: ast.expr, argument: FunctionArgument) -> Patch | None:
-    if isinstance(node, (ast.List, ast.Tuple)) and isinstance(argument.new, (list, tuple)):
+    if isinstance(node, (ast.List, ast.Tuple)):
         changes = _differing(spot.source, node.elts, argument)
         if changes is not None:
             return changing(spot, changes)
@@ -255,7 +255,7 @@ def _differing(
 ) -> dict[ast.expr, str] | None:
     """New texts of those elements of a list that change; None when it is not that list."""
     old, new = argument.old, argument.new
-    if not len(nodes) == len(old) == len(new):
+    if not isinstance(new, (list, tuple)) or not len(nodes) == len(old) == len(new):
         return None
     values = [constant(node) for node in nodes]
     if not all(value in (None, -1) or value == was for value, was in zip(values, old, strict=True)):
