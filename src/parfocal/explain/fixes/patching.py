@@ -6,6 +6,7 @@ Where the source or the right node is not known for certain there is no patch.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -261,7 +262,7 @@ def _differing(
     if not all(value in (None, -1) or value == was for value, was in zip(values, old, strict=True)):
         return None
     words: dict[Any, str] = {}
-    if sorted(old) == sorted(new) and -1 not in values:  # another order: the user's own words for each
+    if Counter(old) == Counter(new) and -1 not in values:  # another order: the user's own words for each
         words = {was: source.segment(node) for node, was in zip(nodes, old, strict=True)}
     pairs = zip(nodes, old, new, strict=True)
     return {node: words.get(value, written(value)) for node, was, value in pairs if was != value}

@@ -162,3 +162,14 @@ def test_what_the_caller_does_not_say_is_said_last(tmp_path: Path) -> None:
         "return (x * 4.0 + power) ** power",
         "return self.level(x, 2.0, power=4.0)",
     ]
+
+
+@pytest.mark.parametrize(("old", "new"), [("[2, 3]", "[2, {}]"), ("2, 3", "2, {}")])
+def test_a_name_can_stand_for_one_number_of_a_list(tmp_path: Path, old: str, new: str) -> None:
+    call = f"x.reshape({old})"
+    file = written(tmp_path, f"y = {call}")
+    spot = find_op(op(file, call, "reshape", "Tensor.reshape"))
+    assert spot is not None
+    names = [UserFrame(file, None, {"n": 4})]
+    patches = lines(spot, FunctionArgument("shape", 1, (2, 3), (2, 4)), names)
+    assert [patch.new for patch in patches[:2]] == [f"y = x.reshape({new.format(n)})" for n in ("4", "n")]
