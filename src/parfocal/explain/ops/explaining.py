@@ -8,7 +8,7 @@ from itertools import islice
 
 from parfocal.explain.case import Case
 from parfocal.explain.causes import OpLine, ProvenChange, line
-from parfocal.explain.fixes.fixing import FixLine
+from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops.axis_roles import other_axes
 from parfocal.explain.ops.differing import differences, other_ways, otherwise
 from parfocal.explain.ops.hypotheses import HYPOTHESES
@@ -100,7 +100,7 @@ def still_wrong(case: Case, proof: ProvenChange) -> frozenset[Place] | None:
     comparison = comparison_of(case)
     if comparison is None or comparison.left == []:
         return frozenset()  # a change of a layer was judged at all places
-    left = wrong_with(comparison, proof.fix.patch) if isinstance(proof.fix, FixLine) else comparison.left
+    left = wrong_with(comparison, proof.fix) if isinstance(proof.fix, Patch) else comparison.left
     return None if left is None else frozenset(left)
 
 
