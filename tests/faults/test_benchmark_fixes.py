@@ -19,10 +19,11 @@ from benchmarks.faults.catalogue import FAULTS
 from benchmarks.faults.scoring import Case
 
 import parfocal as pf
-from parfocal.explain.fixes.fixing import FixLine
+from parfocal.explain.fixes.joining import parts_of
 from parfocal.explain.fixes.scopes import function_at
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
+from parfocal.judge.verdict import Cause
 from tests.faults.mending import PLACED, unplaced
 
 # One or two of every family whose fix is more than a word; ``EVERY`` asks for all.
@@ -38,14 +39,14 @@ CHOSEN = [case for case in fault_cases() if case.fault in NAMES or os.environ.ge
 TURNS = 4  # a mistake may hide another
 
 
-def placed(fix: str) -> Patch | None:
-    """The fix as a patch, its lines as they are told; None for a fix of the port itself."""
-    if not isinstance(fix, FixLine):
-        return None
-    found = [PLACED.match(line) for line in fix.splitlines()]
+def placed(cause: Cause) -> Iterator[Patch]:
+    """The patches of a fix, their lines as they are told; none for a fix of the port itself."""
+    found = [PLACED.match(line) for line in cause.fix.splitlines()]
     lines = {int(each["line"]): each["statement"] for each in found if each is not None}
-    first, *others = (replace(each, new=lines[each.line]) for each in (fix.patch, *fix.patch.also))
-    return replace(first, also=tuple(others))
+    for part in parts_of(cause.edit or cause.fix):
+        if isinstance(part, Patch):
+            first, *others = (replace(each, new=lines[each.line]) for each in (part, *part.also))
+            yield replace(first, also=tuple(others))
 
 
 def aligned(models: Models) -> Any:
@@ -75,10 +76,9 @@ def mended(case: Case) -> Any:
         if not own:
             break
         assert all(each.cause is not None for each in own), str(report)
-        for fix in dict.fromkeys(each.cause.fix for each in own if each.cause is not None):
-            patch = placed(fix)
-            patches += [] if patch is None else [patch]
-            exec(unplaced(fix), {**names, "parfocal": pf})
+        for cause in {each.cause.fix: each.cause for each in own if each.cause is not None}.values():
+            patches += placed(cause)
+            exec(unplaced(cause.fix), {**names, "parfocal": pf})
         with ExitStack() as made:
             for patch in together(patches):
                 modules = models.port.sublayers(include_self=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from parfocal.brief import brief
-from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, Site
+from parfocal.judge.verdict import Cause, Claim, Fix, Grounds, ProvenBy, Site
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
@@ -77,7 +77,7 @@ class ProvenChange:
 
     code: str
     message: str
-    fix: str
+    fix: Fix
     score: float
     port: OpLine | None = None
     reference: OpLine | None = None
@@ -131,32 +131,25 @@ class PortChange(Enum):
     REMOVAL = "a layer less"
 
 
-class PortCode(str):
+@dataclass(frozen=True, slots=True)
+class PortCode:
     """A line of code that changes the port from outside, in no file of the user's."""
 
-    __slots__ = ("change",)
+    text: str
     change: PortChange
 
-    @classmethod
-    def of(cls, text: str, change: PortChange) -> PortCode:
-        line = cls(text)
-        line.change = change
-        return line
 
-
+@dataclass(frozen=True, slots=True)
 class PortLine(PortCode):
     """A line that begins with the module that it changes: ``port.norm = paddle.nn.LayerNorm(8)``."""
 
-    __slots__ = ("made", "path", "rest")
     path: str  # of the module
     rest: str  # the line without the module
-    made: str  # the code that makes another layer; empty where none is made
+    made: str = ""  # the code that makes another layer; empty where none is made
 
     @classmethod
     def _of(cls, path: str, change: PortChange, rest: str, made: str = "") -> PortLine:
-        line = cls(spelled_path(path) + rest)
-        line.path, line.change, line.rest, line.made = path, change, rest, made
-        return line
+        return cls(spelled_path(path) + rest, change, path, rest, made)
 
     @classmethod
     def layer(cls, path: str, made: str) -> PortLine:

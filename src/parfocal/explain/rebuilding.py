@@ -18,13 +18,13 @@ import numpy as np
 from parfocal.backends.protocol import Array
 from parfocal.explain.case import Case
 from parfocal.explain.causes import PortCode, ProvenChange
-from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.joining import parts_of
+from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.reproducing import ExtractedLayer
 from parfocal.explain.scripting import Kind, Rebuilding, Watched, is_inside
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING, coarser, difference, size_of
-from parfocal.judge.verdict import SIDES, Divergence
+from parfocal.judge.verdict import SIDES, Divergence, Fix
 from parfocal.replay.follow import Direction, InputOrOutput
 from parfocal.replay.observe import FLOATING
 from parfocal.replay.repeat import Repeater, RepeatResult, ReplayScript
@@ -75,7 +75,9 @@ def _calls(
 ) -> tuple[int, int] | None:
     """The reference's and the port's call to run: the nearest around the code that the fix is about."""
     nodes, bindings = case.precise.port.trace.nodes, case.precise.port.script.ties
-    lines = [] if explained.cause is None else list(_lines(explained.cause.fix, proof))
+    lines = (
+        [] if explained.cause is None else list(_lines(explained.cause.edit or explained.cause.fix, proof))
+    )
     path = "" if explained.port is None else explained.port.path
     order: int | None = case.call
     while order is not None:
@@ -94,11 +96,11 @@ def _calls(
     return None
 
 
-def _lines(fix: str, proof: ProvenChange) -> Iterator[tuple[str, int]]:
+def _lines(fix: Fix, proof: ProvenChange) -> Iterator[tuple[str, int]]:
     """The lines of the port's source that a fix is about, each with its file's name."""
     for part in parts_of(fix):
-        if isinstance(part, FixLine):
-            yield from ((Path(each.file).name, each.line) for each in (part.patch, *part.patch.also))
+        if isinstance(part, Patch):
+            yield from ((Path(each.file).name, each.line) for each in (part, *part.also))
         elif not isinstance(part, PortCode):  # words, about the lines that were blamed
             for where in (proof.port, *proof.also):
                 if where is not None and where.file is not None and where.line is not None:

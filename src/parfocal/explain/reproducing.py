@@ -240,7 +240,7 @@ def _spelled(value: Any, slot: str, tensors: Mapping[str, str]) -> str | None:
 
 def _fix(case: Case, cause: Cause) -> PortLine | None:
     """The fix where it is about the layer alone: another one in its place, or another mode."""
-    fix = cause.fix
+    fix = cause.edit
     if not isinstance(fix, PortLine) or fix.path != case.node.path:
         return None
     return None if fix.change is PortChange.ATTRIBUTE else fix

@@ -39,7 +39,7 @@ from parfocal.explain.sample_values import (
     plane_of,
 )
 from parfocal.judge import limits
-from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy
+from parfocal.judge.verdict import Cause, Claim, Grounds, ProvenBy, fix_text
 from parfocal.phrases import joined, phrase
 
 FARTHEST = limits.searches.CROP_SHIFTS.value
@@ -71,7 +71,7 @@ def _told(steps: Sequence[Claim]) -> Claim:
     message = reduce(
         lambda a, b: phrase("{first}, and {second}", first=a, second=b), [step.message for step in steps]
     )
-    return Claim(steps[0].code, message, joined("\n", [step.fix for step in steps]))
+    return Claim(steps[0].code, message, joined("\n", [fix_text(step.fix) for step in steps]))
 
 
 def _ways(pairs: Pairs, count: int) -> Iterator[Moved]:

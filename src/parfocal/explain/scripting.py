@@ -23,7 +23,7 @@ from parfocal.explain.reproducing import (
     imports,
     places,
 )
-from parfocal.judge.verdict import SIDES, Divergence
+from parfocal.judge.verdict import SIDES, Divergence, Fix, fix_text
 from parfocal.phrases import phrase
 
 Kind = Literal["output", "input", "parameter"]
@@ -93,7 +93,10 @@ class Rebuilding:
             )
         inside = [each for each in found if each.port is not None and is_inside(each.port.path, path)]
         causes = [each.cause for each in inside if each.cause is not None and not each.inherited]
-        making, results = self._making(known, seed, [each.fix for each in causes]), self._results()
+        making, results = (
+            self._making(known, seed, [each.edit or each.fix for each in causes]),
+            self._results(),
+        )
         modules = {side: spelled(side, taken.path) for side, taken in self.taken.items()}
         helpers = [OUTPUT, *([] if self._forward else [GRADIENT]), *([UNDROPPED] if self._training else [])]
         script = TEMPLATE.format(
@@ -129,7 +132,7 @@ class Rebuilding:
         needed = [line for line in ("import sys", "import parfocal") if f"{line.split()[1]}." in making]
         return [*needed, imports(self.taken), *own]
 
-    def _making(self, builds: Sequence[str], seed: int, fixes: Sequence[str]) -> str:
+    def _making(self, builds: Sequence[str], seed: int, fixes: Sequence[Fix]) -> str:
         first, last = commented(list(dict.fromkeys(fixes)))
         modules = [spelled(side, taken.path) for side, taken in self.taken.items()]
         lines = [
@@ -211,7 +214,7 @@ def built(side: str, build: str, seed: int) -> list[str]:
     return [f"{side} = load_model({f'{file}:{name}'!r}, {side!r}, {seed})"]
 
 
-def commented(fixes: Sequence[str]) -> tuple[list[str], list[str]]:
+def commented(fixes: Sequence[Fix]) -> tuple[list[str], list[str]]:
     """Every fix as a comment: what makes layers comes first, what sets a mode comes after the modes."""
     first: list[str] = []
     last: list[str] = []
@@ -219,9 +222,9 @@ def commented(fixes: Sequence[str]) -> tuple[list[str], list[str]]:
     for part in (part for fix in fixes for part in parts_of(fix)):
         if isinstance(part, PortCode):
             target = last if part.change is PortChange.MODE else first
-            target.append(f"# {part}  # the fix")
+            target.append(f"# {part.text}  # the fix")
         else:
-            source += part.splitlines()
+            source += fix_text(part).splitlines()
     if source:
         last += ["# To be made in the port's source:", *(f"#     {line}" for line in source)]
     return first, last

@@ -7,9 +7,9 @@ also when all is well; a ``Cause`` explains a divergence and says whether that w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from parfocal.judge.codes import Grounds as Grounds
 from parfocal.judge.codes import ProvenBy as ProvenBy
@@ -65,6 +65,20 @@ class Proof:
     after: float
 
 
+class Edit(Protocol):
+    """What a fix changes, for code that makes it: a line of source, or something of the port."""
+
+    @property
+    def text(self) -> str: ...
+
+
+Fix = str | Edit  # what to write: words, or what is known to make it
+
+
+def fix_text(fix: Fix) -> str:
+    return fix if isinstance(fix, str) else fix.text
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Why two calls differ: proven by ``proof``, or only likely, with what that rests on.
@@ -80,6 +94,7 @@ class Cause:
     rests_on: Grounds | None = None  # stated if and only if there is no proof
     alternatives: tuple[Cause, ...] = ()
     facts: tuple[str, ...] = ()
+    edit: Edit | None = field(default=None, compare=False, repr=False)  # that ``fix`` is the text of
 
     def __post_init__(self) -> None:
         if self.code not in codes():
@@ -97,6 +112,9 @@ class Cause:
         """What is wrong, wherever it is: the same for the same mistake in several places."""
         return self.code, *(self.facts or (self.message,))
 
+    def with_fix(self, fix: Fix) -> Cause:
+        return replace(self, fix=fix_text(fix), edit=None if isinstance(fix, str) else fix)
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -104,14 +122,17 @@ class Claim:
 
     code: str
     message: str
-    fix: str
+    fix: Fix
     facts: tuple[str, ...] = ()
 
     def proven(self, way: ProvenBy, before: float, after: float) -> Cause:
-        return Cause(self.code, self.message, self.fix, Proof(way, before, after), facts=self.facts)
+        return self._cause(Proof(way, before, after), None)
 
     def likely(self, rests_on: Grounds) -> Cause:
-        return Cause(self.code, self.message, self.fix, None, rests_on, facts=self.facts)
+        return self._cause(None, rests_on)
+
+    def _cause(self, proof: Proof | None, rests_on: Grounds | None) -> Cause:
+        return Cause(self.code, self.message, "", proof, rests_on, facts=self.facts).with_fix(self.fix)
 
     def judged(self, way: ProvenBy, before: float, after: float, limit: float, otherwise: Grounds) -> Cause:
         """Proven where the error with the cause removed is within the limit, else likely."""

@@ -31,7 +31,7 @@ INCOMPLETE = "run.incomplete"  # the finding that a recording was cut short
 OTHER_STEPS = "run.steps"  # the finding that the two runs do not have the same steps
 PARTIAL = (INCOMPLETE, OTHER_STEPS)  # what was compared is not all
 SCHEMA = 1  # of a report's JSON
-NOT_IN_JSON = frozenset(("reproduction",))  # fields that live in the process alone
+NOT_IN_JSON = frozenset(("reproduction", "edit"))  # fields that live in the process alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,8 @@ class Report:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        kept = (item.name for item in fields(value) if item.name not in NOT_IN_JSON)
+        return {name: _plain(getattr(value, name)) for name in kept}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):

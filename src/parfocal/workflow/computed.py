@@ -101,10 +101,8 @@ def _located(divergence: Divergence, reference: ModelSide, port: ModelSide) -> D
     ]
     cause = divergence.cause
     if cause is not None:
-        fix = _computing(sites) if cause.fix is COPY else cause.fix
-        cause = replace(
-            cause, message=phrase("{message}: {itself}", message=cause.message, itself=ITSELF), fix=fix
-        )
+        cause = cause.with_fix(_computing(sites)) if cause.edit is COPY else cause
+        cause = replace(cause, message=phrase("{message}: {itself}", message=cause.message, itself=ITSELF))
     return replace(divergence, reference=sites[0], port=sites[1], message=ITSELF, cause=cause)
 
 

@@ -11,7 +11,7 @@ from parfocal.backends.protocol import Mode
 from parfocal.explain.causes import PortLine, line, number, place, spelled_path
 from parfocal.judge import limits
 from parfocal.judge.floors import NOTHING
-from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Grounds, Site
+from parfocal.judge.verdict import Cause, Claim, Divergence, Finding, Fix, Grounds, Site
 from parfocal.matching.pairing import Pairing
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node, Trace
@@ -128,7 +128,7 @@ class Dropping:
             ours_words=ours.words,
             right=right,
         )
-        fix = phrase("drop with probability {right} in {words}", right=right, words=theirs.words)
+        fix: Fix = phrase("drop with probability {right} in {words}", right=right, words=theirs.words)
         if theirs.is_module:
             fix = PortLine.attribute(theirs.node.path, self.theirs[theirs.node.path][0], right)
         return Claim("random.dropout", message, fix).likely(Grounds.SETTINGS)

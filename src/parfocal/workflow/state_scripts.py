@@ -71,7 +71,7 @@ class WrongWeights:
         making = [
             *(line for side, build in zip(SIDES, known, strict=True) for line in built(side, build, seed)),
             *(self.taken[side].script.load.format(side=names[side]) for side in SIDES),
-            *(line for lines in commented([each.fix for each in causes]) for line in lines),
+            *(line for lines in commented([each.edit or each.fix for each in causes]) for line in lines),
         ]
         arrays = {
             f"{names[side]} {entry.path}": taken.backend.to_array(entry.value)

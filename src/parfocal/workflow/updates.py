@@ -51,7 +51,7 @@ def _in_the_source(alignment: Alignment, explainer: Explainer, divergence: Diver
     if cause is None or orders[1] is None:
         return divergence
     case = Case(divergence, explainer.precise, orders[1], orders[0], (), explainer.limit)
-    return replace(divergence, cause=replace(cause, fix=in_the_constructor(case, cause.fix)))
+    return replace(divergence, cause=cause.with_fix(in_the_constructor(case, cause.edit or cause.fix)))
 
 
 def _called_once(alignment: Alignment, divergence: Divergence) -> tuple[Node, Node] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from parfocal.explain.causes import PortChange, PortCode, PortLine
-from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.joining import SeveralFixes
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.scripting import commented
@@ -21,7 +20,7 @@ def test_layers_come_first_and_modes_after_the_modes():
 
 
 def test_words_and_patches_are_made_in_the_source():
-    assert commented([phrase("invert the mask"), FixLine.of(PATCH)]) == (
+    assert commented([phrase("invert the mask"), PATCH]) == (
         [],
         ["# To be made in the port's source:", "#     invert the mask", "#     x = g(x)  # model.py:12"],
     )
@@ -34,9 +33,9 @@ def test_words_that_could_be_read_as_code_stay_words():
 
 
 def test_every_part_of_a_fix_is_put_where_it_belongs():
-    removed = PortCode.of("del port.head", PortChange.REMOVAL)
-    fix = SeveralFixes.of([FixLine.of(PATCH, besides=removed), LAYER])
-    assert fix == "x = g(x)  # model.py:12\ndel port.head\nport.norm = paddle.nn.LayerNorm(8)"
+    removed = PortCode("del port.head", PortChange.REMOVAL)
+    fix = SeveralFixes((PATCH, removed, LAYER))
+    assert fix.text == "x = g(x)  # model.py:12\ndel port.head\nport.norm = paddle.nn.LayerNorm(8)"
     first, last = commented([fix])
     assert first == ["# del port.head  # the fix", "# port.norm = paddle.nn.LayerNorm(8)  # the fix"]
     assert last[1:] == ["#     x = g(x)  # model.py:12"]

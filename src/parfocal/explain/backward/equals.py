@@ -15,7 +15,7 @@ from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.names import name_of_kind
 from parfocal.explain.ops.writing import writing_comparison
 from parfocal.judge import limits
-from parfocal.judge.verdict import ProvenBy
+from parfocal.judge.verdict import Fix, ProvenBy
 from parfocal.phrases import phrase
 
 FEW = limits.pairing.AGREE_BY_CHANCE.value
@@ -93,7 +93,7 @@ def _proofs(case: Case, check: Check, values: Array, apart: Array, score: float)
         one=one,
         doing=doing,
     )
-    fix = phrase(
+    fix: Fix = phrase(
         "write it as the reference does in {spelled_path}, if gradients at ties matter; without "
         "ties both are the same",
         spelled_path=spelled_path(case.node.path),

@@ -163,17 +163,15 @@ def _proof(trials: GradientTrials, group: tuple[Stop, ...], score: float, *, own
         )
         fix = taken if own else phrase("set the hook of {line} in the port too", line=first.line)
         return ProvenChange(code, message, fix, score, *sites)
-    what, change = (words(first.line) for words in STOPPED[first.how])
+    what, passing = (words(first.line) for words in STOPPED[first.how])
     message = phrase(
         "the {subject} {what}, the {other} lets it through", subject=subject, what=what, other=other
     )
-    if first.how == "detach":
-        change = fixing.without("detach", first.where.file, first.where.line, change)
-    fix = (
-        change
-        if own
-        else phrase("stop the gradient in the port as the reference does in {line}", line=first.line)
-    )
+    fix = passing
+    if not own:
+        fix = phrase("stop the gradient in the port as the reference does in {line}", line=first.line)
+    elif first.how == "detach":
+        fix = fixing.without("detach", first.where.file, first.where.line, passing)
     return ProvenChange("grad.detached", message, fix, score, *sites)
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from parfocal.explain.case import Case
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.expressions import grouped
-from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.patching import exchanging
 from parfocal.explain.fixes.splicing import Patch
@@ -23,6 +22,7 @@ from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison, is_same
 from parfocal.explain.ops.writing import EditPlace, Writer, writing_comparison
 from parfocal.judge import limits
+from parfocal.judge.verdict import Fix
 
 MOST_STEPS = limits.searches.KINK_STEPS.value
 
@@ -36,7 +36,7 @@ class OpWording:
     call: Callable[..., str]
 
 
-def written_at_ties(case: Case, name: str, file: str | None, line: int | None, words: str) -> str:
+def written_at_ties(case: Case, name: str, file: str | None, line: int | None, words: Fix) -> Fix:
     """The op at a line as the reference has it; ``words`` where no line was found that helps."""
     comparison = writing_comparison(case)
     if comparison is None:
@@ -45,7 +45,7 @@ def written_at_ties(case: Case, name: str, file: str | None, line: int | None, w
         if (op.name, op.file, op.line) == (name, file, line):
             for patch in _candidates(comparison, op):
                 if _is_right(case, patch):
-                    return FixLine.of(patch)
+                    return patch
     return words
 
 

@@ -17,12 +17,12 @@ from typing import Any
 from parfocal.backends.building import LayerBuilder
 from parfocal.explain.case import Case
 from parfocal.explain.causes import PortLine
-from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.imports import dotted_name, imported, last_word
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.scopes import class_around
 from parfocal.explain.fixes.sources import Source, SourceSpot, read
 from parfocal.explain.fixes.splicing import Patch, changing, keyword_text
+from parfocal.judge.verdict import Fix
 
 Arguments = Mapping[str, Any]
 _UNKNOWN = object()  # an argument that is no literal
@@ -45,13 +45,12 @@ class _Made:
         return True
 
 
-def in_the_constructor(case: Case, fix: str) -> str:
+def in_the_constructor(case: Case, fix: Fix) -> Fix:
     """The line of the user's source that made the layer, as it should be; else the fix as it is."""
-    patch = _constructor(case, fix)
-    return fix if patch is None else FixLine.of(patch)
+    return _constructor(case, fix) or fix
 
 
-def _constructor(case: Case, fix: str) -> Patch | None:
+def _constructor(case: Case, fix: Fix) -> Patch | None:
     builder, kind = case.backend, type(case.module)
     call = _call(fix.made) if isinstance(fix, PortLine) else None
     if call is None or not isinstance(builder, LayerBuilder) or not builder.can_build(case.module):

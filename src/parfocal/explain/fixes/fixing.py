@@ -10,7 +10,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -29,47 +29,26 @@ from parfocal.explain.fixes.spelling import SIGNS, arguments_of, function_of
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops.arguments import POSITIONS, PassedArgument
 from parfocal.explain.ops.log import Op
+from parfocal.judge.verdict import Fix
 
 
-class FixLine(str):
-    """A line of code to write, with its patch and alternative patches in case it is not right."""
-
-    __slots__ = ("besides", "others", "patch")
-    patch: Patch
-    others: tuple[Patch, ...]
-    besides: PortCode | None  # what is to be done to the port itself as well
-
-    @classmethod
-    def of(cls, patch: Patch, others: Sequence[Patch] = (), besides: PortCode | None = None) -> FixLine:
-        line = cls(patch.text if besides is None else f"{patch.text}\n{besides}")
-        line.patch, line.others, line.besides = patch, tuple(others), besides
-        return line
-
-
+@dataclass(frozen=True, slots=True)
 class ModuleSetting(PortCode):
     """An attribute of a module to set on the port, and the source line that would say the same."""
 
-    __slots__ = ("line", "value", "way")
-    way: Way
-    value: Any
-    line: FixLine | None
-
-    @classmethod
-    def to(cls, text: str, way: Way, value: Any, line: FixLine | None) -> ModuleSetting:
-        setting = cls(text)
-        setting.change = PortChange.ATTRIBUTE
-        setting.way, setting.value, setting.line = way, value, line
-        return setting
+    way: Way = field(compare=False)
+    value: Any = field(compare=False)
+    line: Patch | None = field(compare=False)
 
 
 def told(
     op: Op,
     argument: PassedArgument,
     value: Any,
-    words: str,
+    words: Fix,
     owner: tuple[str, Any] | None = None,
     around: Around = tuple,
-) -> str:
+) -> Fix:
     """Another value for one of the op's arguments; ``owner``: the module whose code it is, and its path.
 
     What the code takes from the module itself, ``self.eps``, is set there: other modules share the code.
@@ -83,16 +62,18 @@ def told(
     keyword, position = _place(op, argument)
     change = FunctionArgument(keyword, position, argument.back(argument.value), new)
     patches = lines(spot, change, op.frames, around)
-    line = FixLine.of(patches[0], patches[1:]) if patches else None
-    setting = None if owner is None else _set_in(owner, spot, change, op.frames)
-    if setting is not None:
-        return ModuleSetting.to(*setting, line)
-    return words if line is None else line
+    line = replace(patches[0], others=tuple(patches[1:])) if patches else None
+    setting = None if owner is None else _set_in(owner, spot, change, op.frames, line)
+    return setting or line or words
 
 
 def _set_in(
-    owner: tuple[str, Any], spot: SourceSpot, change: FunctionArgument, frames: Sequence[UserFrame]
-) -> tuple[str, Way, Any] | None:
+    owner: tuple[str, Any],
+    spot: SourceSpot,
+    change: FunctionArgument,
+    frames: Sequence[UserFrame],
+    line: Patch | None,
+) -> ModuleSetting | None:
     """The attribute of the module that an argument is read from, if it has exactly the argument's value."""
     path, module = owner
     node = spot.node
@@ -105,22 +86,22 @@ def _set_in(
         if isinstance(value, (int, float, str)) and agrees(value, change.old):
             with set_to(module, way, value) as possible:
                 if possible:
-                    text = "".join(step.text for step in way)
-                    return f"{path}{text} = {written(change.new)}", way, change.new
+                    text = f"{path}{''.join(step.text for step in way)} = {written(change.new)}"
+                    return ModuleSetting(text, PortChange.ATTRIBUTE, way, change.new, line)
     return None
 
 
-def dropped(last: Op, first: Op, slot: str, words: str) -> str:
+def dropped(last: Op, first: Op, slot: str, words: Fix) -> Fix:
     """Without some consecutive ops: the input of the first, at this slot, replaces the result of the last."""
     begin, end = spot_of(first), spot_of(last)
     if begin is None or end is None:
         return words
     if first is last:
-        return _said(patching.dropping(begin, slot), words)
-    return _said(patching.skipping(begin, end, slot), words)
+        return patching.dropping(begin, slot) or words
+    return patching.skipping(begin, end, slot) or words
 
 
-def not_dropping(op: Op, words: str) -> str:
+def not_dropping(op: Op, words: Fix) -> Fix:
     """Dropout only in training mode."""
     training = PassedArgument("training", True, "training", lambda value: value)
     return told(op, training, False, words)
@@ -131,9 +112,9 @@ def called(
     framework: str,
     name: str,
     arguments: Mapping[str, Any],
-    words: str,
+    words: Fix,
     owner: tuple[str, Any] | None = None,
-) -> str:
+) -> Fix:
     """Another function of the same tensor, or another sign; names are the common ones.
 
     A function that the module has for its own, ``self.act``, is set there.
@@ -142,16 +123,16 @@ def called(
     if spot is None:
         return words
     if name in SIGNS:
-        return _said(patching.resigning(spot, SIGNS[name]), words)
+        return patching.resigning(spot, SIGNS[name]) or words
     said = arguments_of(name, framework, arguments)
     if function is None or said is None or len(op.inputs) != 1:
         return words
     patch = patching.calling(spot, function, said)
     way = way_to(spot.node.func, {}) if isinstance(spot.node, ast.Call) else ()
     if owner is None or said or not way or not _is_function(value_at(owner[1], way)):
-        return _said(patch, words)
+        return patch or words
     text = f"{owner[0]}{''.join(step.text for step in way)} = {function}"
-    return ModuleSetting.to(text, way, _named(function), None if patch is None else FixLine.of(patch))
+    return ModuleSetting(text, PortChange.ATTRIBUTE, way, _named(function), patch)
 
 
 def _is_function(value: Any) -> bool:
@@ -165,22 +146,22 @@ def _named(dotted: str) -> Any:
     return reduce(getattr, rest, sys.modules[package])
 
 
-def ordered(op: Op, slots: Sequence[str], order: Sequence[int], words: str) -> str:
+def ordered(op: Op, slots: Sequence[str], order: Sequence[int], words: Fix) -> Fix:
     """The op's tensors in another order."""
     spot = spot_of(op)
-    return _said(None if spot is None else patching.reordering(spot, slots, order), words)
+    return (None if spot is None else patching.reordering(spot, slots, order)) or words
 
 
-def inverted(op: Op, slot: str, words: str) -> str:
+def inverted(op: Op, slot: str, words: Fix) -> Fix:
     """The mask at one of its inputs, inverted."""
     spot = spot_of(op)
-    return _said(None if spot is None else patching.inverting(spot, slot), words)
+    return (None if spot is None else patching.inverting(spot, slot)) or words
 
 
-def scaled(op: Op, factor: float, words: str) -> str:
+def scaled(op: Op, factor: float, words: Fix) -> Fix:
     """What the op gives, times a number."""
     spot = spot_of(op)
-    return _said(None if spot is None else patching.combining(spot, "*", written(factor)), words)
+    return (None if spot is None else patching.combining(spot, "*", written(factor))) or words
 
 
 def added(
@@ -189,71 +170,71 @@ def added(
     name: str,
     arguments: Mapping[str, Any],
     other: str | None,
-    words: str,
-) -> str:
+    words: Fix,
+) -> Fix:
     """One op more at a place; ``other``: what the second tensor is called there, if the op takes two."""
     if place is None:
         return words
     spot, slot = place
     scalar = arguments.get("scalar")
     if name in SIGNS and isinstance(scalar, (int, float)) and not isinstance(scalar, bool):
-        return _said(patching.combining(spot, SIGNS[name], written(scalar), slot), words)
+        return patching.combining(spot, SIGNS[name], written(scalar), slot) or words
     if name in SIGNS and other is not None:
-        return _said(patching.combining(spot, SIGNS[name], other, slot), words)
+        return patching.combining(spot, SIGNS[name], other, slot) or words
     function, said = function_of(name, framework), arguments_of(name, framework, arguments)
     if function is None or said is None:
         return words
-    return _said(patching.wrapping(spot, function, said, slot), words)
+    return patching.wrapping(spot, function, said, slot) or words
 
 
-def stored(op: Op, use: SourceSpot, slot: str, index: Any, words: str) -> str:
+def stored(op: Op, use: SourceSpot, slot: str, index: Any, words: Fix) -> Fix:
     """What an op gives is written at an index of the tensor that is used elsewhere."""
     spot = spot_of(op)
-    return _said(None if spot is None else patching.storing(spot, use, slot, index), words)
+    return (None if spot is None else patching.storing(spot, use, slot, index)) or words
 
 
-def transposed(op: Op, slot: str, axes: Sequence[int], framework: str, words: str) -> str:
+def transposed(op: Op, slot: str, axes: Sequence[int], framework: str, words: Fix) -> Fix:
     """Axes in another order in what goes into an op."""
     spot = spot_of(op)
-    return _said(None if spot is None else patching.appending(spot, _permuting(axes, framework), slot), words)
+    return (None if spot is None else patching.appending(spot, _permuting(axes, framework), slot)) or words
 
 
-def turned(op: Op, slots: Sequence[str], axes: Sequence[int], framework: str, words: str) -> str:
+def turned(op: Op, slots: Sequence[str], axes: Sequence[int], framework: str, words: Fix) -> Fix:
     """Axes in another order in some of what goes into an op, and in what it gives."""
     spot = spot_of(op)
-    return _said(None if spot is None else patching.turning(spot, slots, _permuting(axes, framework)), words)
+    return (None if spot is None else patching.turning(spot, slots, _permuting(axes, framework))) or words
 
 
-def rearranged(op: Op, axes: Sequence[int], framework: str, words: str) -> str:
+def rearranged(op: Op, axes: Sequence[int], framework: str, words: Fix) -> Fix:
     """An op that orders axes, with another order."""
     spot = spot_of(op)
-    return _said(None if spot is None else patching.calling_method(spot, _permuting(axes, framework)), words)
+    return (None if spot is None else patching.calling_method(spot, _permuting(axes, framework))) or words
 
 
 def _permuting(axes: Sequence[int], framework: str) -> str:
     return registry.dialect(framework).permuting(axes)
 
 
-def exchanged_among(ops: Sequence[Op], order: Sequence[int], words: str) -> str:
+def exchanged_among(ops: Sequence[Op], order: Sequence[int], words: Fix) -> Fix:
     """Ops that stand in one statement take each other's places."""
     spots = [spot for spot in map(spot_of, ops) if spot is not None]
     if len(spots) != len(order):
         return words
-    return _said(patching.exchanging_among(spots, order), words)
+    return patching.exchanging_among(spots, order) or words
 
 
-def exchanged_parts(op: Op, slots: Sequence[str], words: str) -> str:
+def exchanged_parts(op: Op, slots: Sequence[str], words: Fix) -> Fix:
     """Two parts of what an op gives, each under the other's name."""
     spot = spot_of(op)
     if spot is None or len(slots) != 2 or not all(slot.isdigit() for slot in slots):
         return words
-    return _said(patching.exchanging_targets(spot, *map(int, slots)), words)
+    return patching.exchanging_targets(spot, *map(int, slots)) or words
 
 
-def exchanged(op: Op, slot: str, name: str, words: str) -> str:
+def exchanged(op: Op, slot: str, name: str, words: Fix) -> Fix:
     """Another tensor, by its name, at one of the op's inputs."""
     spot = spot_of(op)
-    return _said(None if spot is None else patching.exchanging(spot, slot, name), words)
+    return (None if spot is None else patching.exchanging(spot, slot, name)) or words
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,12 +251,12 @@ class TensorMethod:
         return f"Tensor.{self.name}"
 
 
-def without(name: str, file: str | None, line: int | None, words: str) -> str:
+def without(name: str, file: str | None, line: int | None, words: Fix) -> Fix:
     """The statement at a line without a method call; without the statement, if that is all it does."""
     spot = find_op(TensorMethod(name, file, line))
     if spot is None:
         return words
-    return _said(patching.silencing(spot) or patching.dropping(spot), words)
+    return patching.silencing(spot) or patching.dropping(spot) or words
 
 
 def spot_of(op: Op) -> SourceSpot | None:
@@ -291,10 +272,6 @@ def at_the_end(module: Any) -> SourceSpot | None:
     forward: Callable[..., Any] | None = getattr(type(module), "forward", None)
     code = getattr(None if forward is None else inspect.unwrap(forward), "__code__", None)
     return None if code is None else find_return(code.co_filename, code.co_firstlineno)
-
-
-def _said(patch: Patch | None, words: str) -> str:
-    return words if patch is None else FixLine.of(patch)
 
 
 def _place(op: Op, argument: PassedArgument) -> tuple[str | None, int | None]:

@@ -6,6 +6,7 @@ import ast
 import operator
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from parfocal.brief import brief
@@ -21,16 +22,17 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 CLOSE = limits.causes.SAME_LITERAL.value
 
 
-class CodeLiteral(str):
-    """A value that is written as it is: an expression."""
+@dataclass(frozen=True, slots=True)
+class CodeLiteral:
+    """A value that is given as an expression."""
 
-    __slots__ = ()
+    code: str
 
 
 def written(value: Any) -> str:
     """A value as a person would write it: the shortest number that is as good."""
     if isinstance(value, CodeLiteral):
-        return str(value)
+        return value.code
     if isinstance(value, float) and value not in (float("inf"), float("-inf")) and value == value:
         short = (f"{value:.{digits}g}" for digits in range(1, 17))
         text = next((text for text in short if abs(float(text) - value) <= CLOSE * abs(value)), repr(value))
@@ -58,7 +60,7 @@ def _indexed(part: Any) -> str | None:
     if part is Ellipsis:
         return "..."
     if isinstance(part, CodeLiteral):
-        return str(part)
+        return part.code
     return repr(part) if part is None or isinstance(part, (int, list)) else None
 
 

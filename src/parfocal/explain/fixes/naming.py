@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from parfocal.explain.fixes.literals import CodeLiteral, agrees, written
+from parfocal.explain.fixes.literals import agrees, written
 from parfocal.explain.fixes.splicing import Patch, in_parentheses
 from parfocal.judge import limits
 
@@ -30,13 +30,9 @@ FORMS = (
 )
 
 
-def named(value: Any, names: Mapping[str, Any]) -> list[CodeLiteral]:
+def named(value: Any, names: Mapping[str, Any]) -> list[str]:
     """Expressions of names with a given value, the simplest first; a boolean is no number here."""
-    return (
-        []
-        if isinstance(value, bool)
-        else [CodeLiteral(text) for text in islice(_written(value, names), MOST)]
-    )
+    return [] if isinstance(value, bool) else list(islice(_written(value, names), MOST))
 
 
 def by_names(patch: Patch, names: Mapping[str, Any]) -> Iterator[Patch]:

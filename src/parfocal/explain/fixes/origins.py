@@ -39,7 +39,7 @@ def _lines(
     names = frames[0].names if frames else {}
     literal = telling(spot, argument)
     by_name = {
-        str(text): patch
+        text: patch
         for text, new in _words_for(argument, names)
         if (patch := telling(spot, replace(argument, new=new))) is not None
     }
@@ -53,15 +53,15 @@ def _lines(
     yield from (patch for _, patch in outer)
 
 
-def _words_for(argument: FunctionArgument, names: Mapping[str, Any]) -> Iterator[tuple[CodeLiteral, Any]]:
+def _words_for(argument: FunctionArgument, names: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Names for a value, or for the one number of an index that is to be another."""
-    yield from ((text, text) for text in named(argument.new, names))
+    yield from ((text, CodeLiteral(text)) for text in named(argument.new, names))
     old, new = argument.old, argument.new
     if isinstance(new, tuple) and isinstance(old, tuple) and len(old) == len(new):
         differing = [place for place, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1]]
         for place in differing if len(differing) == 1 and isinstance(new[differing[0]], int) else ():
             for text in named(new[place], names):
-                yield text, (*new[:place], text, *new[place + 1 :])
+                yield text, (*new[:place], CodeLiteral(text), *new[place + 1 :])
 
 
 def _handed(

@@ -6,6 +6,7 @@ Where the source or the right node is not known for certain there is no patch.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -237,7 +238,7 @@ def inverting(spot: SourceSpot, slot: str) -> Patch | None:
 
 
 def _revalued(spot: SourceSpot, node: ast.expr, argument: FunctionArgument) -> Patch | None:
-    if isinstance(node, (ast.List, ast.Tuple)) and isinstance(argument.new, (list, tuple)):
+    if isinstance(node, (ast.List, ast.Tuple)):
         changes = _differing(spot.source, node.elts, argument)
         if changes is not None:
             return changing(spot, changes)
@@ -255,13 +256,13 @@ def _differing(
 ) -> dict[ast.expr, str] | None:
     """New texts of those elements of a list that change; None when it is not that list."""
     old, new = argument.old, argument.new
-    if not len(nodes) == len(old) == len(new):
+    if not isinstance(new, (list, tuple)) or not len(nodes) == len(old) == len(new):
         return None
     values = [constant(node) for node in nodes]
     if not all(value in (None, -1) or value == was for value, was in zip(values, old, strict=True)):
         return None
     words: dict[Any, str] = {}
-    if sorted(old) == sorted(new) and -1 not in values:  # another order: the user's own words for each
+    if Counter(old) == Counter(new) and -1 not in values:  # another order: the user's own words for each
         words = {was: source.segment(node) for node, was in zip(nodes, old, strict=True)}
     pairs = zip(nodes, old, new, strict=True)
     return {node: words.get(value, written(value)) for node, was, value in pairs if was != value}

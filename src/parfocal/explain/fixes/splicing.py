@@ -20,7 +20,10 @@ ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Dict)
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A statement as it is, and as it should be, on one line; ``also``: others to change with it."""
+    """A statement as it is, and as it should be, on one line; ``also``: others to change with it.
+
+    ``others``: lines to write instead, in case it is not right.
+    """
 
     file: str
     line: int
@@ -28,6 +31,7 @@ class Patch:
     new: str
     also: tuple[Patch, ...] = ()
     change: Change | None = field(default=None, compare=False, repr=False)  # that it came from
+    others: tuple[Patch, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def place(self) -> str:

@@ -9,17 +9,18 @@ from typing import Any
 from parfocal.backends import registry
 from parfocal.explain.causes import PortChange, PortCode, PortLine, spelled_from, spelled_path
 from parfocal.explain.fixes.finding import find_layer
-from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.imports import spelled
+from parfocal.explain.fixes.joining import SeveralFixes
 from parfocal.explain.fixes.patching import exchanging
 from parfocal.explain.fixes.scopes import has_self
 from parfocal.explain.fixes.sources import Source, SourceSpot, read
 from parfocal.explain.fixes.splicing import without_statements
+from parfocal.judge.verdict import Edit, Fix
 from parfocal.replay.repeat import Repeater
 from parfocal.weights.plan import Entry
 
 
-def tied(port: Repeater, parts: Sequence[Entry], words: str) -> str:
+def tied(port: Repeater, parts: Sequence[Entry], words: str) -> Fix:
     """The first tensor in place of the second; a transposed one is used in the line that calls the layer."""
     if len(parts) != 2:
         return words
@@ -31,7 +32,7 @@ def tied(port: Repeater, parts: Sequence[Entry], words: str) -> str:
     return _multiplied(port, kept.target, other.target) or words
 
 
-def _multiplied(port: Repeater, kept: str, other: str) -> str | None:
+def _multiplied(port: Repeater, kept: str, other: str) -> Edit | None:
     """A product with the transposed tensor instead of the linear layer's call."""
     layer, _, name = other.rpartition(".")
     nodes = [node for node in port.trace.nodes if node.path == layer]
@@ -52,10 +53,10 @@ def _multiplied(port: Repeater, kept: str, other: str) -> str | None:
     if patch is None:
         return None
     if made is None:  # by other code than a constructor's
-        removed = None if biased else PortCode.of(f"del {spelled_path(layer)}", PortChange.REMOVAL)
-        return FixLine.of(patch, besides=removed)
+        removed = PortCode(f"del {spelled_path(layer)}", PortChange.REMOVAL)
+        return patch if biased else SeveralFixes((patch, removed))
     source, statement = made  # nothing else needs the layer
-    return FixLine.of(without_statements(patch, source, [statement]))
+    return without_statements(patch, source, [statement])
 
 
 def _made(module: Any, name: str) -> tuple[Source, ast.stmt] | None:

@@ -12,6 +12,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import OpLine, ProvenChange, line, place
 from parfocal.explain.ops.passing import with_arguments, without_arguments
 from parfocal.judge import limits
+from parfocal.judge.verdict import Fix
 from parfocal.phrases import joined, phrase
 from parfocal.replay.follow import Binding
 from parfocal.replay.repeat import ReplayScript
@@ -81,7 +82,7 @@ def _with_missing(case: Case, binding: Binding) -> Iterator[ProvenChange]:
             place=place(node),
             reference=listed,
         )
-        fix = phrase(
+        fix: Fix = phrase(
             "pass {spelled} in {line_of} as the reference does",
             spelled=_spelled(set(missing)),
             line_of=line(node),

@@ -16,7 +16,7 @@ from parfocal.explain.causes import PortLine, number, rounded, spelled_path
 from parfocal.explain.fixes.recorded_constructors import with_line
 from parfocal.judge.floors import Size, error_of, score
 from parfocal.judge.metrics import compare_arrays
-from parfocal.judge.verdict import Cause, Claim, ProvenBy
+from parfocal.judge.verdict import Cause, Claim, Fix, ProvenBy
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
@@ -127,7 +127,7 @@ def _claim(node: Node, backend: Backend | None, ours: float, momentum: float, *,
     return Claim(code, message, fix, (node.kind, number(ours), number(momentum)))
 
 
-def _fix(node: Node, backend: Backend | None, settings: Mapping[str, Any], ours: float) -> str:
+def _fix(node: Node, backend: Backend | None, settings: Mapping[str, Any], ours: float) -> Fix:
     try:
         if isinstance(backend, LayerBuilder) and node.framework_layer:
             return PortLine.layer(node.path, backend.spell(node.kind, settings, ["momentum"]))

@@ -24,6 +24,7 @@ from parfocal.explain.causes import PortLine, ProvenChange, code_of, place, roun
 from parfocal.explain.layers.settings import rebuilt
 from parfocal.judge import limits
 from parfocal.judge.layouts import fit
+from parfocal.judge.verdict import Fix
 from parfocal.phrases import joined, phrase
 from parfocal.replay.trace import Node
 
@@ -208,7 +209,7 @@ def _proof(case: Case, mirror: Mirror, name: str, values: list[Any], score: floa
             place=place(case.node),
             values=joined(" or ", map(said, values)),
         )
-        fix = phrase(
+        fix: Fix = phrase(
             "use {name} = {own} in {spelled_path}",
             name=name,
             own=said(own),

@@ -27,7 +27,7 @@ from parfocal.phrases import joined, phrase
 LONGEST = limits.searches.WEIGHT_OF_A_LINE.value
 
 
-COPY = PortCode.of("parfocal.transfer(reference, port)", PortChange.ALL_WEIGHTS)
+COPY = PortCode("parfocal.transfer(reference, port)", PortChange.ALL_WEIGHTS)
 NARROW = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 Others = Iterable[tuple[str, Array]]
 
@@ -177,13 +177,13 @@ def _related(
     )
 
 
-def _transposed(path: str, framework: str, axes: Sequence[int]) -> str:
+def _transposed(path: str, framework: str, axes: Sequence[int]) -> PortCode:
     """The line that undoes a transposition; copying does so too, in any framework."""
     back = [int(axis) for axis in np.argsort(axes)]
     return _overwritten(path, framework, registry.dialect(framework).overwrite_transposed.format(back))
 
 
-def _picked(path: str, framework: str, found: Rearrangement) -> str:
+def _picked(path: str, framework: str, found: Rearrangement) -> PortCode:
     """The line that puts slices back in order."""
     if all(is_reversed(found.orders[axis]) for axis in found.moved):
         axes = found.moved[0] if len(found.moved) == 1 else list(found.moved)
@@ -200,7 +200,7 @@ def _overwritten(path: str, framework: str, change: str) -> PortCode:
     if around is None:
         return COPY
     before, after = around
-    return PortCode.of(before.format(spelled_path(path)) + change + after, PortChange.WEIGHT)
+    return PortCode(before.format(spelled_path(path)) + change + after, PortChange.WEIGHT)
 
 
 def _size(array: Array) -> str:

@@ -13,6 +13,7 @@ from parfocal.explain.case import Case
 from parfocal.explain.causes import OpLine, ProvenChange, line, place
 from parfocal.explain.ops.passing import calling
 from parfocal.judge import limits
+from parfocal.judge.verdict import Fix
 from parfocal.phrases import phrase
 from parfocal.replay.trace import Node
 
@@ -43,7 +44,7 @@ def _proof(case: Case, other: Node, path: str, score: float) -> ProvenChange:
     nodes, node = case.precise.port.trace.nodes, case.node
     twice = [each for each in nodes if (each.path, each.parent) == (node.path, node.parent)]
     lines = {each.order: line(each) for each in twice}
-    fix = phrase(
+    fix: Fix = phrase(
         "call {path} instead of {node_path} in {lines}",
         path=path,
         node_path=node.path,

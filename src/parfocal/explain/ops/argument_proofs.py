@@ -20,6 +20,7 @@ from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.op_words import chain
 from parfocal.explain.ops.values import MASKED, covered, is_mask
 from parfocal.judge import limits
+from parfocal.judge.verdict import Fix
 from parfocal.phrases import joined, phrase
 
 SMALL = limits.causes.GUARDING.value
@@ -54,7 +55,7 @@ def argument_proof(
             reference=ours,
             port=own,
         )
-    fix = phrase(
+    fix: Fix = phrase(
         "write {right} instead of {wrong} in {line}",
         right=words(mine.back(theirs.value)),
         wrong=words(mine.back(mine.value)),
@@ -101,8 +102,8 @@ def mask_proof(
     )
     made = comparison.reference.producers.get(mismatch.reference)
     place = "" if where is None else phrase(" in {line}", line=line(where))
-    fix = mask_fix(comparison, mismatch, fix + place)
-    return ProvenChange("op.mask", message, fix, score, where, None if made is None else made.where)
+    there = None if made is None else made.where
+    return ProvenChange("op.mask", message, mask_fix(comparison, mismatch, fix + place), score, where, there)
 
 
 def hidden_proof(
@@ -145,7 +146,9 @@ def exchanged_proof(
         given2=given[1],
     )
     places = joined(" and ", dict.fromkeys(map(line, users)))
-    fix = phrase("exchange {given} and {given2} in {places}", given=given[0], given2=given[1], places=places)
+    fix: Fix = phrase(
+        "exchange {given} and {given2} in {places}", given=given[0], given2=given[1], places=places
+    )
     there = one[0].other_user
     where = min(users, key=lambda op: op.index).where
     made = one[0].made

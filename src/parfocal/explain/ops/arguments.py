@@ -15,12 +15,6 @@ from parfocal.explain.ops.log import Op
 Convert = Callable[[Any], Any]
 
 
-class PlaceName(str):
-    """What an argument is called that has only a place in the call: ``argument 3``."""
-
-    __slots__ = ()
-
-
 @dataclass(frozen=True, slots=True)
 class PassedArgument:
     """One argument: its value under the common name, and where it stands in the call."""
@@ -243,6 +237,11 @@ def retold(op: Op, argument: PassedArgument, value: Any) -> tuple[tuple[Any, ...
     return op.args, {**op.kwargs, argument.native: new}
 
 
+def place_name(index: int) -> str:
+    """What an argument is called that has only a place in the call."""
+    return f"argument {index}"
+
+
 def _named(op: Op) -> Iterator[tuple[str | int, str, Any]]:
     """Native place, name and value of every argument; defaults included where they can be seen."""
     if op.name == "arange":
@@ -252,7 +251,7 @@ def _named(op: Op) -> Iterator[tuple[str | int, str, Any]]:
     if parameters is None:
         words = (FIRST.get(op.name, "tensor"), *POSITIONS.get(op.name, ()))
         for index, value in enumerate(op.args):
-            yield index, words[index] if index < len(words) else PlaceName(f"argument {index}"), value
+            yield index, words[index] if index < len(words) else place_name(index), value
         given = {**DEFAULTS.get(op.name, {}), **op.kwargs}
         for word, value in given.items():
             if word in op.kwargs or word not in words[: len(op.args)]:

@@ -11,6 +11,7 @@ from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.remakes import turning
 from parfocal.judge import limits
+from parfocal.judge.verdict import Fix
 from parfocal.phrases import phrase
 
 # All inputs with as many axes as the first, and the result, share one order of axes.
@@ -69,7 +70,7 @@ def _proof(
         first=first,
         second=second,
     )
-    fix = phrase(
+    fix: Fix = phrase(
         "exchange axes {first} and {second} of what {name} takes and gives in {line}",
         first=first,
         second=second,

@@ -8,20 +8,20 @@ from itertools import islice
 
 from parfocal.explain.case import Case
 from parfocal.explain.causes import OpLine, ProvenChange, line
-from parfocal.explain.fixes.fixing import FixLine
+from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops.axis_roles import other_axes
 from parfocal.explain.ops.differing import differences, other_ways, otherwise
 from parfocal.explain.ops.hypotheses import HYPOTHESES
 from parfocal.explain.ops.joint_edits import at_several_places
 from parfocal.explain.ops.lengths import lengths_missing
 from parfocal.explain.ops.locating import in_one_function, located
-from parfocal.explain.ops.log import LayerName, OpLog
+from parfocal.explain.ops.log import LAYER, OpLog
 from parfocal.explain.ops.mismatches import narrowed
 from parfocal.explain.ops.op_comparison import OpComparison, make_comparison
 from parfocal.explain.ops.op_words import chain
 from parfocal.explain.ops.rewriting import mended, wrong_with
 from parfocal.explain.ops.subgraphs import between
-from parfocal.phrases import phrase, remade
+from parfocal.phrases import Phrase, phrase, remade
 from parfocal.replay.repeat import Place
 
 
@@ -74,8 +74,11 @@ def _with_facts(proof: ProvenChange) -> ProvenChange:
     """The proof with its facts: the message with layers named by what they do, not by their paths."""
     if proof.facts:
         return proof
-    said = remade(proof.message, lambda part: part.values["does"] if isinstance(part, LayerName) else part)
-    return replace(proof, facts=(said,))
+    return replace(proof, facts=(remade(proof.message, _without_path),))
+
+
+def _without_path(part: str) -> str:
+    return part.values["does"] if isinstance(part, Phrase) and part.template == LAYER else part
 
 
 def _with_line(
@@ -97,7 +100,7 @@ def still_wrong(case: Case, proof: ProvenChange) -> frozenset[Place] | None:
     comparison = comparison_of(case)
     if comparison is None or comparison.left == []:
         return frozenset()  # a change of a layer was judged at all places
-    left = wrong_with(comparison, proof.fix.patch) if isinstance(proof.fix, FixLine) else comparison.left
+    left = wrong_with(comparison, proof.fix) if isinstance(proof.fix, Patch) else comparison.left
     return None if left is None else frozenset(left)
 
 

@@ -143,6 +143,8 @@ def _joined(proofs: Sequence[ProvenChange], score: float) -> ProvenChange:
     # two lines to write in one place would undo each other
     apart = len(lines) == len(proofs)
     words = joined("; ", (proof.message for proof in proofs))
-    fix = joined_fixes(fixes) or (SeveralFixes.of(fixes) if apart else phrase("all of: {words}", words=words))
+    fix = joined_fixes(fixes) or (
+        SeveralFixes(tuple(fixes)) if apart else phrase("all of: {words}", words=words)
+    )
     also = tuple(proof.port for proof in proofs[1:] if proof.port is not None)
     return replace(first, code=code, message=words, fix=fix, also=also)

@@ -10,10 +10,10 @@ from parfocal.backends import registry
 from parfocal.explain.causes import ProvenChange, line
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.calls import passing
-from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.ops.log import Key, Op
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.writing import EditPlace, Writer
+from parfocal.judge.verdict import Fix
 from parfocal.phrases import phrase
 
 RECURRENT = frozenset({"RNN", "GRU", "LSTM", "RNNOverCell", "BiRNNOverCells"})
@@ -75,7 +75,7 @@ def _proof(comparison: OpComparison, op: Op, packing: Op, word: str, key: Key, s
         line=line(packing),
         there=line(op),
     )
-    fix = phrase(
+    fix: Fix = phrase(
         "pass {word}= to {path} in {line}: {told}", word=word, path=op.path, line=line(op), told=told
     )
     spot = fixing.spot_of(op)
@@ -83,5 +83,5 @@ def _proof(comparison: OpComparison, op: Op, packing: Op, word: str, key: Key, s
         writer = Writer(comparison, EditPlace(spot, None, op.index))
         text = writer.write(key, comparison.reference.producers.get(key))
         patch = None if text is None else passing(spot, {word: text})
-        fix = fix if patch is None else FixLine.of(patch)
+        fix = patch or fix
     return ProvenChange("op.missing", message, fix, score, op.where, packing.where)

@@ -22,13 +22,8 @@ from parfocal.phrases import Phrase
 HANDING = frozenset({"setitem", "cast", "contiguous", "clone"})  # may give what they take
 Key = bytes
 Known = Callable[[Key], bool]
+LAYER = "{path} ({does})"  # a layer by where it is and what it does: blocks.0.norm (layer_norm)
 Maker = tuple[int, str]  # index of an op, slot of its output
-
-
-class LayerName(Phrase):
-    """A layer by where it is and what it does: ``blocks.0.norm (layer_norm)``."""
-
-    __slots__ = ()
 
 
 @dataclass(slots=True)
@@ -65,11 +60,7 @@ class Op:
 
     @property
     def spelled(self) -> str:
-        return (
-            self.name
-            if self.path is None
-            else LayerName("{path} ({does})", {"path": self.path, "does": self.name})
-        )
+        return self.name if self.path is None else Phrase(LAYER, {"path": self.path, "does": self.name})
 
     @property
     def is_module(self) -> bool:

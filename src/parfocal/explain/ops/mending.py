@@ -20,12 +20,13 @@ from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.values import covered, laid_out
 from parfocal.explain.ops.writing import EditPlace, Writer
 from parfocal.judge import limits
+from parfocal.judge.verdict import Fix
 
 MOST_AXES = limits.searches.ALL_ORDERS.value
 NEAR = limits.causes.MENDED_NEAR.value
 
 
-def missing_fix(comparison: OpComparison, ops: Sequence[Op], mismatch: Mismatch | None, words: str) -> str:
+def missing_fix(comparison: OpComparison, ops: Sequence[Op], mismatch: Mismatch | None, words: Fix) -> Fix:
     """One more op where a value is used; a second tensor must have a name there."""
     if mismatch is None or len(ops) != 1:
         return words
@@ -41,7 +42,7 @@ def missing_fix(comparison: OpComparison, ops: Sequence[Op], mismatch: Mismatch 
     return fixing.added(place, comparison.case.backend.name, op.name, arguments, other, words)
 
 
-def _stored_fix(comparison: OpComparison, op: Op, mismatch: Mismatch, words: str) -> str:
+def _stored_fix(comparison: OpComparison, op: Op, mismatch: Mismatch, words: Fix) -> Fix:
     """A result that is bound to a new name is to be stored into the tensor that is used."""
     value = comparison.matches.to_port.get(list(op.inputs.values())[-1])
     made = None if value is None else comparison.port.producers.get(value)
@@ -51,7 +52,7 @@ def _stored_fix(comparison: OpComparison, op: Op, mismatch: Mismatch, words: str
     return fixing.stored(made, use, mismatch.slot, op.args[1], words)
 
 
-def value_fix(comparison: OpComparison, mismatch: Mismatch, words: str) -> str:
+def value_fix(comparison: OpComparison, mismatch: Mismatch, words: Fix) -> Fix:
     """The tensor that the reference takes, by its name in the port."""
     place = _use(comparison, mismatch)
     if place is None or mismatch.user is None or mismatch.slot is None:
@@ -60,13 +61,13 @@ def value_fix(comparison: OpComparison, mismatch: Mismatch, words: str) -> str:
     return words if text is None else fixing.exchanged(mismatch.user, mismatch.slot, text, words)
 
 
-def made_fix(comparison: OpComparison, op: Op, order: Sequence[int], words: str) -> str:
+def made_fix(comparison: OpComparison, op: Op, order: Sequence[int], words: Fix) -> Fix:
     """Inputs of an op in another order, at the statement that makes them: parts of it are exchanged."""
     makers = [before_moving(comparison.port, op, slot) for slot in op.inputs]
     return fixing.exchanged_among([maker for maker in makers if maker is not None], order, words)
 
 
-def mask_fix(comparison: OpComparison, mismatch: Mismatch, words: str) -> str:
+def mask_fix(comparison: OpComparison, mismatch: Mismatch, words: Fix) -> Fix:
     """Another argument of the op that makes the mask, or the mask inverted."""
     mine, theirs = mismatch.producers
     if mine is not None and theirs is not None and mine.name == theirs.name:
@@ -91,7 +92,7 @@ def mask_fix(comparison: OpComparison, mismatch: Mismatch, words: str) -> str:
     return fixing.inverted(mine, "1", words) if mine is not None and mine.name == "masked_fill" else words
 
 
-def moved_fix(comparison: OpComparison, mismatch: Mismatch, own: Sequence[Op], words: str) -> str:
+def moved_fix(comparison: OpComparison, mismatch: Mismatch, own: Sequence[Op], words: Fix) -> Fix:
     """Axes or tensors in another order somewhere on the way."""
     final = comparison.port.values[mismatch.port]
     wanted = laid_out(comparison.reference.values[mismatch.reference], final.shape, final)
@@ -130,7 +131,7 @@ def _simple(own: Sequence[Op]) -> list[Op]:
     return found
 
 
-def split_fix(op: Op, shape: tuple[int, ...], right: tuple[int, ...], words: str) -> str:
+def split_fix(op: Op, shape: tuple[int, ...], right: tuple[int, ...], words: Fix) -> Fix:
     """Another shape."""
     return fixing.told(op, PassedArgument("shape", tuple(shape), 1, list), tuple(right), words)
 

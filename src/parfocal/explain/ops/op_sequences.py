@@ -8,7 +8,7 @@ from parfocal.backends.protocol import Backend
 from parfocal.explain.causes import ProvenChange, code_of, line
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes.literals import indexed
-from parfocal.explain.ops.arguments import PlaceName, told
+from parfocal.explain.ops.arguments import place_name, told
 from parfocal.explain.ops.log import Op
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.op_words import lines
@@ -90,11 +90,11 @@ def _codes_of_words(comparison: OpComparison, own: Sequence[Op], others: Sequenc
 
 def _with_words(op: Op, backend: Backend) -> str:
     """An op with its arguments, as a call."""
-    parts = []
+    parts, unnamed = [], {place_name(index) for index in range(len(op.args))}
     for name, value in told(op, backend.is_tensor).items():
         text = indexed(value) if name == "index" else words(value)
         if name == "index":
             parts.append(f"[{text}]")
         else:
-            parts.append(str(text) if isinstance(name, PlaceName) else f"{name}={text}")
+            parts.append(str(text) if name in unnamed else f"{name}={text}")
     return f"{op.name}({', '.join(parts)})" if parts else op.name

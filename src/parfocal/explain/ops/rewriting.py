@@ -18,7 +18,7 @@ from parfocal.explain.causes import LineName, PortLine, ProvenChange, line
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.attributes import set_to
 from parfocal.explain.fixes.finding import find_returned
-from parfocal.explain.fixes.fixing import FixLine, ModuleSetting
+from parfocal.explain.fixes.fixing import ModuleSetting
 from parfocal.explain.fixes.naming import by_names
 from parfocal.explain.fixes.patching import accumulating, exchanging
 from parfocal.explain.fixes.scopes import function_at, statements_before
@@ -71,7 +71,7 @@ def _tried(
     comparison: OpComparison, mismatch: Mismatch | None, proof: ProvenChange
 ) -> tuple[ProvenChange, int]:
     """The proof with the line that mends best, and how well."""
-    told = (proof.fix.patch, *proof.fix.others) if isinstance(proof.fix, FixLine) else ()
+    told = (proof.fix, *proof.fix.others) if isinstance(proof.fix, Patch) else ()
     first = best = told[0] if told else None
     mark = WORSE
     carried = list(_carried(comparison, mismatch))
@@ -98,7 +98,8 @@ def _tried(
         proof = _placed(proof, best)
     if best is None or best is first:
         return proof, mark
-    return replace(proof, fix=FixLine.of(best, [each for each in told if each != best])), mark
+    others = tuple(each for each in told if each != best)
+    return replace(proof, fix=replace(best, others=others)), mark
 
 
 def _may_be_elsewhere(comparison: OpComparison, mismatch: Mismatch, proof: ProvenChange) -> bool:

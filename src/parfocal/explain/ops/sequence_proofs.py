@@ -9,6 +9,7 @@ from parfocal.explain.causes import OpLine, ProvenChange, line, spelled_path
 from parfocal.explain.causes import said as words
 from parfocal.explain.fixes import fixing
 from parfocal.explain.fixes.literals import indexed
+from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.ops.argument_proofs import hides
 from parfocal.explain.ops.arguments import said, told
 from parfocal.explain.ops.log import Op
@@ -17,6 +18,7 @@ from parfocal.explain.ops.mismatches import Mismatch
 from parfocal.explain.ops.names import DROPPING, POINTWISE, RANDOM, SCALING
 from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.op_words import chain, lines, listed
+from parfocal.judge.verdict import Fix
 from parfocal.phrases import joined, phrase
 
 PRODUCTS = frozenset({"matmul", "einsum", "scaled_dot_product_attention"})
@@ -93,10 +95,10 @@ def missing_proof(
         mismatch,
         phrase("apply {chain}{value}{place}", chain=chain(ops), value=value, place=place),
     )
-    if isinstance(fix, fixing.FixLine) and where is None:
-        where = OpLine(op.name, fix.patch.file, fix.patch.line)
-    elif isinstance(fix, fixing.FixLine) and where is not None and fix.patch.file == where.file:
-        where = replace(where, line=min(fix.patch.line, where.line or 0))  # where the value is made
+    if isinstance(fix, Patch):
+        where = where or OpLine(op.name, fix.file, fix.line)
+        if fix.file == where.file:
+            where = replace(where, line=min(fix.line, where.line or 0))  # where the value is made
     return ProvenChange(code, message, fix, score, where, op.where)
 
 
@@ -118,7 +120,7 @@ def order_proof(
             name=op.name,
             reference=listed(order),
         )
-        fix = phrase(
+        fix: Fix = phrase(
             "in {line} pass the tensors to {name} in the order {order}",
             line=line(place),
             name=op.name,
@@ -172,7 +174,7 @@ def replaced_proof(comparison: OpComparison, mine: Op, theirs: Op, score: float)
         reference=theirs.spelled,
         there=line(theirs),
     )
-    fix = phrase(
+    fix: Fix = phrase(
         "apply {name} instead of {mine_name} in {line}",
         name=theirs.name,
         mine_name=mine.name,
@@ -224,8 +226,8 @@ def moved_proof(
         own,
         phrase("arrange the values in {line} as the reference does", line=line(place)),
     )
-    if isinstance(fix, fixing.FixLine):
-        place = replace(place, file=fix.patch.file, line=fix.patch.line)
+    if isinstance(fix, Patch):
+        place = replace(place, file=fix.file, line=fix.line)
     names, wanted = {op.name for op in own}, {op.name for op in others}
     if (names - wanted) & {"flip", "roll"}:
         op = next(op for op in own if op.name in {"flip", "roll"} - wanted)

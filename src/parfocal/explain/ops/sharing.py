@@ -14,12 +14,12 @@ from typing import Any
 from parfocal.explain.case import Case
 from parfocal.explain.case_facts import Check
 from parfocal.explain.causes import place
-from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.literals import written
 from parfocal.explain.fixes.scopes import is_in_method
 from parfocal.explain.fixes.splicing import Patch
 from parfocal.explain.fixes.trying import patched
 from parfocal.judge import limits
+from parfocal.judge.verdict import Fix
 from parfocal.phrases import joined, phrase
 from parfocal.replay.repeat import RepeatResult
 
@@ -28,14 +28,14 @@ PLAIN = (bool, int, float, str)  # what an attribute can be asked for in a line 
 FLAG = "training"  # an attribute of every module that says nothing about which it is
 
 
-def in_shared_code(case: Case, fix: str) -> str:
+def in_shared_code(case: Case, fix: Fix) -> Fix:
     """The fix as it is, another line that is right for more, the line for some modules alone, or words."""
-    if not isinstance(fix, FixLine) or case.direction != "forward":
+    if not isinstance(fix, Patch) or case.direction != "forward":
         return fix
-    others = list(_others(case, fix.patch))
+    others = list(_others(case, fix))
     if not others:
         return fix
-    with patched(case.precise.port.modules.values(), fix.patch):
+    with patched(case.precise.port.modules.values(), fix):
         wrong = [other for other in others if not _is_right(other)]
     if not wrong:
         return fix
@@ -43,19 +43,19 @@ def in_shared_code(case: Case, fix: str) -> str:
     mended = 0 if spoilt else 1 + len(others) - len(wrong)
     better = _better(case, fix.others, others, spoilt, mended)
     if better is not None:
-        return FixLine.of(better)
+        return better
     if not spoilt:
         return fix
     kept = [other for other in others if other not in wrong]
     needing = [case.module, *(other.module for other in kept if not _is_right(other))]
-    line = _for_some(fix.patch, needing, [other.module for other in spoilt])
+    line = _for_some(fix, needing, [other.module for other in spoilt])
     if line is not None:
         return line
     paths = joined(", ", dict.fromkeys(place(other.node) for other in spoilt))
     return phrase(
         "write {new} in {place} for {case_place} alone: it is right for {paths}",
-        new=fix.patch.new,
-        place=fix.patch.place,
+        new=fix.new,
+        place=fix.place,
         case_place=place(case.node),
         paths=paths,
     )
@@ -146,7 +146,7 @@ def _has(module: Any, name: str, value: Any, *, missing: bool = False) -> bool:
     return isinstance(other, PLAIN) and bool(other == value)
 
 
-def _for_some(patch: Patch, needing: Sequence[Any], others: Sequence[Any]) -> FixLine | None:
+def _for_some(patch: Patch, needing: Sequence[Any], others: Sequence[Any]) -> Patch | None:
     """The new value where an attribute is what it is in the modules that need it, else the old one."""
     old, new = (ast.parse(text).body[0] for text in (patch.old, patch.new))
     values = [each.value for each in (old, new) if isinstance(each, (ast.Assign, ast.Return))]
@@ -167,5 +167,5 @@ def _for_some(patch: Patch, needing: Sequence[Any], others: Sequence[Any]) -> Fi
         alike = all(_has(each, name, value) for each in needing)
         if alike and not any(_has(each, name, value, missing=True) for each in others):
             text = f"{begin} {after} if self.{name} == {written(value)} else {before}"
-            return FixLine.of(replace(patch, new=text))
+            return replace(patch, new=text)
     return None

@@ -19,6 +19,7 @@ from parfocal.explain.ops.op_comparison import OpComparison
 from parfocal.explain.ops.remakes import giving, retelling
 from parfocal.explain.ops.values import laid_out
 from parfocal.judge import limits
+from parfocal.judge.verdict import Fix
 from parfocal.phrases import phrase
 
 Solve = Callable[[Array, Array], Array]
@@ -124,7 +125,7 @@ def other_constant(comparison: OpComparison, mismatch: Mismatch) -> Iterator[Pro
         there=line(theirs),
     )
     arguments = told(theirs, comparison.case.reference_backend.is_tensor)
-    fix = phrase("make {others} in {line}", others=others, line=line(mine))
+    fix: Fix = phrase("make {others} in {line}", others=others, line=line(mine))
     fix = fixing.called(mine, comparison.case.backend.name, theirs.name, arguments, fix)
     yield ProvenChange("config.other", message, fix, score, mine.where, theirs.where)
 

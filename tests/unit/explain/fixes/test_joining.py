@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from parfocal.explain.fixes.finding import find_op
-from parfocal.explain.fixes.fixing import FixLine
 from parfocal.explain.fixes.frames import UserFrame
 from parfocal.explain.fixes.joining import joined
 from parfocal.explain.fixes.operands import FunctionArgument
@@ -18,35 +18,36 @@ from parfocal.explain.fixes.splicing import Patch
 from tests.unit.explain.fixes.test_patching import FIRST, op, written
 
 
-def scaled(file: str, fragment: str, old: float, new: float) -> FixLine:
+def scaled(file: str, fragment: str, old: float, new: float) -> Patch:
     spot = find_op(op(file, fragment, "mul", "Tensor.__mul__"))
     assert spot is not None
     patch = telling(spot, FunctionArgument(None, 1, old, new))
     assert patch is not None
-    return FixLine.of(patch)
+    return patch
 
 
 def test_changes_of_one_statement_are_made_in_one_line(tmp_path: Path) -> None:
     file = written(tmp_path, "a, b = x * 0.5, y * 0.7")
     fix = joined([scaled(file, "x * 0.5", 0.5, 0.7), scaled(file, "y * 0.7", 0.7, 0.5)])
     assert fix is not None
-    assert fix == f"a, b = x * 0.7, y * 0.5  # model.py:{FIRST}"
-    assert fix.patch.also == ()
+    assert fix.text == f"a, b = x * 0.7, y * 0.5  # model.py:{FIRST}"
+    assert fix.also == ()
 
 
 def test_changes_of_several_statements_are_several_lines(tmp_path: Path) -> None:
     file = written(tmp_path, "a = x * 0.5\nb = y * 0.7")
     fix = joined([scaled(file, "x * 0.5", 0.5, 0.7), scaled(file, "y * 0.7", 0.7, 0.5)])
     assert fix is not None
-    assert fix == f"a = x * 0.7  # model.py:{FIRST}\nb = y * 0.5  # model.py:{FIRST + 1}"
+    assert fix.text == f"a = x * 0.7  # model.py:{FIRST}\nb = y * 0.5  # model.py:{FIRST + 1}"
 
 
 def test_a_line_that_all_offer_is_taken_rather_than_one_that_says_two_things(tmp_path: Path) -> None:
     file = written(tmp_path, "a = x * 0.5")
     named = Patch(file, FIRST, "a = x * 0.5", "a = x * scale")
-    fixes = [FixLine.of(scaled(file, "x * 0.5", 0.5, new).patch, [named]) for new in (0.7, 0.9)]
+    fixes = [replace(scaled(file, "x * 0.5", 0.5, new), others=(named,)) for new in (0.7, 0.9)]
     fix = joined(fixes)
-    assert fix == f"a = x * scale  # model.py:{FIRST}"
+    assert fix is not None
+    assert fix.text == f"a = x * scale  # model.py:{FIRST}"
 
 
 def test_what_excludes_each_other_or_is_no_line_is_not_joined(tmp_path: Path) -> None:
@@ -162,3 +163,14 @@ def test_what_the_caller_does_not_say_is_said_last(tmp_path: Path) -> None:
         "return (x * 4.0 + power) ** power",
         "return self.level(x, 2.0, power=4.0)",
     ]
+
+
+@pytest.mark.parametrize(("old", "new"), [("[2, 3]", "[2, {}]"), ("2, 3", "2, {}")])
+def test_a_name_can_stand_for_one_number_of_a_list(tmp_path: Path, old: str, new: str) -> None:
+    call = f"x.reshape({old})"
+    file = written(tmp_path, f"y = {call}")
+    spot = find_op(op(file, call, "reshape", "Tensor.reshape"))
+    assert spot is not None
+    names = [UserFrame(file, None, {"n": 4})]
+    patches = lines(spot, FunctionArgument("shape", 1, (2, 3), (2, 4)), names)
+    assert [patch.new for patch in patches[:2]] == [f"y = x.reshape({new.format(n)})" for n in ("4", "n")]
