@@ -6,6 +6,7 @@ fail with these words: one that passes, or that fails otherwise, fails the run. 
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from parfocal.workflow.guide.settings import tomllib
 
 TABLE = Path(__file__).with_name("lacks.toml")
 PACKAGES = {"paddle": "paddlepaddle", "torch": "torch", "numpy": "numpy"}
+KNOWN = (*PACKAGES, "python")
 EXPECTED = pytest.StashKey["Lack"]()
 
 
@@ -58,7 +60,7 @@ def table() -> tuple[Lack, ...]:
 @cache
 def installed() -> Mapping[str, str]:
     """The versions of this environment."""
-    found = {}
+    found = {"python": platform.python_version()}
     for name, distribution in PACKAGES.items():
         try:
             found[name] = version(distribution).partition("+")[0]

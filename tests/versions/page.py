@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from parfocal.backends.versions import TESTED
-from tests.versions.declared import PACKAGES, Lack, table
+from tests.versions.declared import KNOWN, Lack, table
 from tests.versions.pairs import PAIRS, ROOT, Pair
 
 TITLES = {"paddle": "PaddlePaddle", "torch": "PyTorch", "numpy": "NumPy", "python": "Python"}
@@ -151,7 +151,7 @@ def _lacks(words: Words) -> str:
 
 
 def _order(lack: Lack) -> tuple[int, str]:
-    return list(PACKAGES).index(lack.package), lack.versions
+    return KNOWN.index(lack.package), lack.versions
 
 
 def _versions(lack: Lack) -> str:

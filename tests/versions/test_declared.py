@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from parfocal.backends import registry, versions
 from parfocal.phrases import said
 from tests.versions import page
-from tests.versions.declared import PACKAGES, Lack, installed, table
+from tests.versions.declared import KNOWN, Lack, installed, table
 from tests.versions.page import CHINESE, ENGLISH
 from tests.versions.pairs import PAIRS, ROOT, interpreter_of
 
@@ -27,7 +27,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 def test_every_entry_names_a_test_that_there_is() -> None:
     for lack in table():
-        assert lack.package in PACKAGES
+        assert lack.package in KNOWN
         assert lack.tests, lack.what
         for test in lack.tests:
             path, _, name = test.partition("::")

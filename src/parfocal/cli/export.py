@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from parfocal.cli.accept import SPELLING, print_verification, write_difference_log
-from parfocal.judge.verdict import SIDES
 from parfocal.phrases import phrase, said
 from parfocal.workflow.acceptance.layout import Spelling
 
@@ -34,6 +33,7 @@ def export(
 
     What the runs do not hold is told, and the folder says that it is a part.
     """
+    from parfocal.judge.verdict import SIDES
     from parfocal.run.reader import load_run
     from parfocal.workflow.acceptance.recorded import values_of_runs
     from parfocal.workflow.acceptance.verification import verify
