@@ -224,8 +224,9 @@ class Loop:
         said = [self.process.stdout.readline()]  # the first step is done
         time.sleep(moment)
         os.kill(child, signal.SIGKILL)
-        while said[-1] != "dead\n":
+        while not said[-1].endswith("dead\n"):  # after half of a line, if it was killed while it wrote one
             said.append(self.process.stdout.readline())
+            assert said[-1], "the process that is to be forked has ended"
         return int(said[-2])
 
     def close(self):
